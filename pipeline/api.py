@@ -1,0 +1,41 @@
+"""Questions asked of artifacts alone: each joins what the workshops may not know of each other.
+
+Every function imports its workshop when called, so that `import pipeline` and light commands stay light.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipeline.records.check import CheckReport, Target
+    from pipeline.records.tactics import TacticReport
+
+
+def read_log(*sources: str | Path, onnx: str | Path | None = None, build: int | None = None) -> TacticReport:
+    """Read TensorRT logs, layer info, profiles and times: eligible apart from selected, and why.
+
+    Args:
+        sources: Files, folders, or `-` for stdin; what each is, is told by its content.
+        onnx: Model whose node names the fused layer names are joined to.
+        build: The build that a layer-info, profile or times file belongs to where that is not evident.
+    """
+    from pipeline import tactics
+
+    return tactics.read([str(source) for source in sources], onnx_nodes=_node_names(onnx) if onnx else None, build=build)
+
+
+def _node_names(model: str | Path) -> Sequence[str]:
+    from pipeline import graph
+
+    return graph.node_names(Path(model))
+
+
+def check_onnx(path: str | Path, target: Target | None = None) -> CheckReport:
+    """Say for every weight of an ONNX file whether it is 2:4 where its operator reads it, and what keeps it from being eligible."""
+    from pipeline import graph
+    from pipeline.records.check import Target as AnyTarget
+
+    return graph.check(Path(path), target or AnyTarget())

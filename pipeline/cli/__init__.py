@@ -1,0 +1,91 @@
+"""The command line: one module per command, imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from pipeline import __version__
+from pipeline.errors import ExitCode, SparsegateError
+
+COMMANDS: dict[str, str] = {
+    "run": "Run a recipe: train, freeze, export, build, read tactics, measure, gate.",
+    "validate": "Is this recipe right, and can this machine run it?",
+    "schema": "Print the JSON Schema of a recipe or record.",
+    "check": "Is each ONNX weight 2:4 where its operator reads it, and will TensorRT find it eligible?",
+    "prune": "Prune an ONNX model 2:4 by magnitude on the deployed axes (the probe).",
+    "tactics": "Which layers were eligible, timed, selected for sparse tactics, and why not?",
+    "diff": "What changed between two logs, layer-info files, tactic reports or runs?",
+    "bench": "Interleaved latency of engines or ONNX files.",
+    "gate": "Judge a run again, from its records.",
+    "report": "What a run found: the ladder per layer, the verdict, what to do next.",
+    "explain": "One layer's whole story in a run.",
+    "runs": "List runs, or remove outputs that no run needs.",
+    "doctor": "What could each backend do on this machine?",
+}
+"""Command -> one line of help. The module is `pipeline.cli.<command>`, its click command `command`."""
+
+
+class LazyGroup(click.Group):
+    """Lists its commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order in which people need them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"pipeline.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands from `COMMANDS` alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest the nearest command for a mistyped one."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS, n=1)
+            ctx.fail(f"no such command {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="sparsegate")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def group(debug: bool) -> None:
+    """2:4 sparsity for TensorRT: from masks to a release decision.
+
+    Exit codes: 0 pass, 1 a rule fails, 2 bad input or usage, 3 undecided, 4 a stage failed.
+    """
+
+
+def main(argv: list[str] | None = None) -> Any:
+    """Run the command line and exit with the code that DESIGN names for what happened."""
+    args = sys.argv[1:] if argv is None else argv
+    try:
+        group.main(args=args, prog_name="sparsegate", standalone_mode=False)
+    except SparsegateError as error:
+        if "--debug" in args:
+            raise
+        click.echo(f"sparsegate: {error}", err=True)
+        sys.exit(int(error.exit_code))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(int(ExitCode.USAGE))
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("sparsegate: stopped", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(int(ExitCode.PASS))
+    sys.exit(0)

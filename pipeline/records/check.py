@@ -1,0 +1,88 @@
+"""The ONNX check: is each weight 2:4 where its operator reads it, and would TensorRT find it eligible?"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pipeline.records.io import Part, Record
+from pipeline.records.rung import Rung
+
+
+class Outcome(StrEnum):
+    """How one rule stands for one layer. A hint is a prediction about selection, never about eligibility."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    HINT = "hint"
+
+
+class RuleOutcome(Part, frozen=True, kw_only=True):
+    """One rule of `codes` applied to one layer."""
+
+    id: str
+    outcome: Outcome
+    text: str
+
+
+class Target(Part, frozen=True, kw_only=True):
+    """What the model is to run on; None: not said."""
+
+    sm: str | None = None
+    """Compute capability, such as `8.6`."""
+    tensorrt: str | None = None
+    """Version, such as `10.13`."""
+    typing: str | None = None
+    """`strong` or `weak`."""
+
+
+class CheckedLayer(Part, frozen=True, kw_only=True):
+    """One operand of one operator, as the operator reads it."""
+
+    node: str
+    graph: str
+    """Path of the subgraph or local function; empty for the main graph."""
+    op: str
+    weight: str | None
+    operand: int
+    shape: list[int] | None
+    axis: int | None
+    """Reduction axis of `shape`."""
+    dtype: str | None
+    two_four: bool | None
+    """None only where the weight is not a constant."""
+    groups_violating: int = 0
+    zero_fraction: float = 0.0
+    negative_zeros: int = 0
+    nonfinite: int = 0
+    two_four_on_other_axes: list[int] = []
+    siblings: list[str] = []
+    """Nodes that share this one's input: fused side by side, they go together."""
+    eligible: Rung = Rung.UNKNOWN
+    rules: list[RuleOutcome] = []
+
+
+class CheckTotals(Part, frozen=True, kw_only=True):
+    """Counts over all layers."""
+
+    layers: int
+    two_four: int
+    eligible: int
+
+
+class CheckedModel(Part, frozen=True, kw_only=True):
+    """The file that was checked."""
+
+    path: str
+    sha256: str
+
+
+class CheckReport(Record, frozen=True, kw_only=True, tag="sparsegate.check/1"):
+    """Output of `sparsegate check`."""
+
+    model: CheckedModel
+    target: Target
+    layers: list[CheckedLayer]
+    totals: CheckTotals
+    notes: list[str] = []
+    """Facts about the file that concern no single layer, such as initializers that no node reads."""

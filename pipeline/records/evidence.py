@@ -1,0 +1,64 @@
+"""All records of one run together: what the ladder, the gate and the reports are computed from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from pipeline.errors import InputError
+from pipeline.records.arms import OnnxArms
+from pipeline.records.artifact import Artifact
+from pipeline.records.checkpoint import Checkpoint
+from pipeline.records.engines import Engines
+from pipeline.records.frozen import FrozenModel
+from pipeline.records.io import Record, read
+from pipeline.records.measurement import Measurement
+from pipeline.records.run import Run
+from pipeline.records.tactics import TacticReport
+from pipeline.records.verdict import Verdict
+
+RECORD_OF_STAGE: dict[str, type[Record]] = {
+    "train": Checkpoint,
+    "freeze": FrozenModel,
+    "export": OnnxArms,
+    "build": Engines,
+    "tactics": TacticReport,
+    "measure": Measurement,
+    "gate": Verdict,
+}
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """The records of a run, by stage; None where the stage did not run (or is not applicable)."""
+
+    folder: Path | None = None
+    """The run's folder: `run.json`, `records/<stage>.json`, and copies of artifacts under `<stage>/<artifact path>`."""
+    run: Run | None = None
+    train: Checkpoint | None = None
+    freeze: FrozenModel | None = None
+    export: OnnxArms | None = None
+    build: Engines | None = None
+    tactics: TacticReport | None = None
+    measure: Measurement | None = None
+    gate: Verdict | None = None
+
+    def file(self, stage: str, artifact: Artifact) -> Path:
+        """Where the run keeps its copy of a stage's artifact."""
+        if self.folder is None:
+            raise InputError(f"the {stage} record has no folder to find {artifact.path} in", hint="give the run's folder")
+        return self.folder / stage / artifact.path
+
+
+def read_evidence(folder: Path) -> Evidence:
+    """Read run.json and every record that the run's folder holds.
+
+    Raises:
+        InputError: no such run, or a record that cannot be read.
+    """
+    if not (folder / "run.json").is_file():
+        raise InputError("not a run: it holds no run.json", where=str(folder), hint="sparsegate runs list")
+    records = {
+        stage: read(path, kind) for stage, kind in RECORD_OF_STAGE.items() if (path := folder / "records" / f"{stage}.json").is_file()
+    }
+    return msgspec.structs.replace(Evidence(folder=folder, run=read(folder / "run.json", Run)), **records)
