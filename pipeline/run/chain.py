@@ -1,0 +1,188 @@
+"""The chain: which stage follows which, what is taken from the store, and what a run leaves."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pipeline.errors import InputError, SparsegateError, StageError
+from pipeline.progress import Progress, silent
+from pipeline.records import io
+from pipeline.records.run import Run, StageStatus
+from pipeline.records.verdict import Verdict
+from pipeline.recipe import LoadedRecipe
+from pipeline.run import provenance, workspace
+from pipeline.run.store import RECORD_FILE, Store, Stored, key_of
+from pipeline.stages.base import Stage, Upstream, Work, read_record
+
+ORDER = ("train", "freeze", "export", "build", "tactics", "measure", "gate")
+HEAVY = frozenset({".onnx", ".data", ".safetensors", ".plan", ".engine", ".cache", ".resume"})
+"""Files that a run's folder does not copy: they stay in `engines/`."""
+
+Notify = Callable[[StageStatus], None]
+
+
+def stage_module(name: str) -> Stage:
+    """The module of a stage; importing it imports nothing heavy."""
+    return import_module(f"pipeline.stages.{name}")  # type: ignore[return-value]  # modules satisfy the protocol
+
+
+@dataclass
+class Plan:
+    """What one run is asked to do."""
+
+    recipe: LoadedRecipe
+    workspace: Path
+    first: str | None = None
+    """Stages before this one must already be stored."""
+    last: str | None = None
+    force: frozenset[str] = frozenset()
+    command: Sequence[str] = ()
+    progress: Progress = silent
+    notify: Notify = lambda status: None
+    stages: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        enters_at = "export" if self.recipe.sections["model"].get("onnx") else ORDER[0]
+        for option, name in (("--from", self.first), ("--until", self.last), *(("--force", name) for name in sorted(self.force))):
+            if name is not None and name not in ORDER:
+                raise InputError(f"no stage {name!r}", where=option, hint=f"stages: {', '.join(ORDER)}")
+        end = ORDER.index(self.last) + 1 if self.last else len(ORDER)
+        self.stages = ORDER[ORDER.index(enters_at) : end]
+
+
+def execute(plan: Plan) -> Path:
+    """Run the chain; returns the run's folder, whatever the verdict.
+
+    Raises:
+        SparsegateError: a stage failed; run.json says which, and the stages before it are kept.
+    """
+    recipe = plan.recipe
+    run = Run(
+        id=workspace.new_run_id(),
+        recipe=recipe.recipe.name,
+        recipe_path=str(recipe.path),
+        recipe_text=recipe.text,
+        recipe_digest=recipe.digest,
+        sections=dict(recipe.sections),
+        started=_now(),
+        provenance=provenance.collect(recipe.base, seed=recipe.recipe.seed, command=plan.command),
+    )
+    ledger = _Ledger(workspace.logs(plan.workspace) / run.recipe / run.id, run)
+    store = Store(workspace.store_root(plan.workspace, run.recipe))
+    done: dict[str, Stored] = {}
+    try:
+        for name in plan.stages:
+            done[name] = _one(name, plan, store, done, ledger)
+    except SparsegateError:
+        ledger.finish("failed", skipped=plan.stages[len(done) + 1 :])
+        raise
+    except BaseException:  # Ctrl-C, SIGTERM: say so in run.json, then let it go its way
+        ledger.finish("stopped", skipped=plan.stages[len(done) :])
+        raise
+    ledger.finish(_outcome(done))
+    return ledger.folder
+
+
+def _one(name: str, plan: Plan, store: Store, done: dict[str, Stored], ledger: _Ledger) -> Stored:
+    """Take one stage from the store, or execute it."""
+    stage = stage_module(name)
+    started = _now()
+    key: str | None = None
+    try:
+        needed = {need: done[need] for need in stage.NEEDS if need in done}
+        parts = key_parts(stage, plan.recipe, needed)
+        key = key_of(parts)
+        force = name in plan.force
+        if plan.first and ORDER.index(name) < ORDER.index(plan.first) and store.find(name, key) is None:
+            raise InputError(f"--from {plan.first}: the output of stage {name} is not in the store", hint="run without --from once")
+        plan.progress(name, 0)
+        stored = store.make(name, parts, lambda folder: _work(stage, plan, needed, folder), force=force)
+    except Exception as error:
+        failure = error if isinstance(error, SparsegateError) else StageError(f"stage {name} failed: {type(error).__name__}: {error}", where=name)
+        plan.notify(ledger.add(StageStatus(stage=name, status="failed", key=key, started=started, ended=_now(), error=str(failure))))
+        if failure is error:
+            raise
+        raise failure from error
+    plan.notify(ledger.keep(name, stored, key, started))
+    return stored
+
+
+def key_parts(stage: Stage, recipe: LoadedRecipe, needed: dict[str, Stored]) -> dict[str, Any]:
+    """Everything that decides a stage's output."""
+    return {
+        "stage": stage.__name__.rpartition(".")[2],
+        "revision": stage.REVISION,
+        "inputs": {name: stored.output.digest for name, stored in needed.items()},
+        **stage.key(recipe.sections, recipe.base),
+    }
+
+
+def _work(stage: Stage, plan: Plan, needed: dict[str, Stored], folder: Path) -> io.Record:
+    upstream = {name: Upstream(read_record(name, stored.record_bytes()), stored.folder) for name, stored in needed.items()}
+    return stage.execute(Work(plan.recipe.sections, plan.recipe.base, folder, upstream, plan.progress))
+
+
+def _outcome(done: dict[str, Stored]) -> str:
+    if "gate" not in done:
+        return "stopped"
+    return str(io.decode(done["gate"].record_bytes(), Verdict).outcome)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class _Ledger:
+    """The run's folder: run.json is written again after every stage."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        self.folder = folder
+        self.run = run
+        self._save()
+
+    def _save(self) -> None:
+        try:
+            io.write(self.folder / "run.json", self.run)
+        except OSError as error:
+            raise StageError(f"cannot write the run's folder: {error.strerror}", where=str(self.folder), hint="choose another --workspace") from None
+
+    def add(self, status: StageStatus) -> StageStatus:
+        """Note how a stage ended."""
+        self.run = msgspec.structs.replace(self.run, stages=[*self.run.stages, status])
+        self._save()
+        return status
+
+    def keep(self, name: str, stored: Stored, key: str, started: str) -> StageStatus:
+        """Copy a stage's record and its light files into the run's folder."""
+        record = self.folder / "records" / f"{name}.json"
+        io.write_bytes(record, stored.record_bytes())
+        for file in stored.output.files:
+            if file.path != RECORD_FILE and Path(file.path).suffix not in HEAVY:
+                target = self.folder / name / file.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(stored.folder / file.path, target)
+        status = StageStatus(
+            stage=name,
+            status="cached" if stored.cached else "ok",
+            key=key,
+            folder=stored.folder.name,
+            started=started,
+            ended=_now(),
+            record=f"records/{name}.json",
+            artifacts={file.path: file.sha256 for file in stored.output.files},
+        )
+        return self.add(status)
+
+    def finish(self, result: str, skipped: Iterable[str] = ()) -> None:
+        """Close run.json."""
+        rest = [StageStatus(stage=name, status="skipped") for name in skipped]
+        self.run = msgspec.structs.replace(self.run, stages=[*self.run.stages, *rest], ended=_now(), result=result)
+        self._save()

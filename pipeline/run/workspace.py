@@ -1,0 +1,47 @@
+"""Where runs lie: `logs/<recipe>/<run-id>/` in the workspace, and how a person names one."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pipeline.errors import InputError
+
+
+def logs(workspace: Path) -> Path:
+    """Folder of all runs."""
+    return workspace / "logs"
+
+
+def store_root(workspace: Path, recipe: str) -> Path:
+    """Folder of a recipe's stage outputs."""
+    return workspace / "engines" / recipe
+
+
+def new_run_id() -> str:
+    """UTC time and four random hex digits: sorts by time, unique for two runs in one second."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+
+
+def all_runs(workspace: Path, recipe: str | None = None) -> list[Path]:
+    """Folders of the runs, oldest first."""
+    return sorted((path.parent for path in logs(workspace).glob(f"{recipe or '*'}/*/run.json")), key=lambda path: path.name)
+
+
+def find(run: str, workspace: Path) -> Path:
+    """The folder that RUN names: a folder, `recipe/run-id`, or `recipe` (its latest run).
+
+    Raises:
+        InputError: nothing of that name; says which runs there are.
+    """
+    for folder in (Path(run), logs(workspace) / run):
+        if (folder / "run.json").is_file():
+            return folder
+    if "/" not in run and (runs := all_runs(workspace, recipe=run)):
+        return runs[-1]
+    known = sorted({path.parent.name for path in all_runs(workspace)})
+    raise InputError(
+        f"no run {run!r} (looked for a folder with run.json, and in {logs(workspace)})",
+        hint=f"recipes with runs: {', '.join(known)}" if known else "sparsegate run RECIPE makes one",
+    )

@@ -1,0 +1,160 @@
+"""Stage 3, export: ONNX arms `sparse` and `dense`, rung 3 on the operator's own reduction axis, parity at min, opt and max batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import StageError
+from pipeline.records.arms import ExportedLayer, OnnxArm, OnnxArms, Parity
+from pipeline.records.check import CheckReport, Target
+from pipeline.records.checkpoint import Checkpoint
+from pipeline.records.frozen import FrozenModel
+from pipeline.records.rung import Rung
+from pipeline.stages.base import Sections, Work, pick
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from torch import nn
+
+    from pipeline.graph.identity import JoinedLayer
+
+REVISION = 1
+NEEDS = ("train", "freeze")
+PACKAGES = ("torch", "torchvision", "timm", "onnx", "onnxscript", "onnxruntime")
+
+
+def key(sections: Sections, base: Path) -> dict[str, Any]:
+    """Its own section, the model and data, and the packages that write and check the file."""
+    from pipeline import machine
+
+    return {**pick(sections, "export", "model", "data"), "packages": machine.package_versions(PACKAGES)}
+
+
+def execute(work: Work) -> OnnxArms:
+    """Export both arms, prove rung 3 of every masked layer, and compare with torch."""
+    from pipeline import sources
+
+    section = work.section("export")
+    frozen = work.record("freeze", FrozenModel)
+    source = sources.model_source(work.section("model"), work.base)
+    data = sources.data_source(work.section("data"), work.base)
+    heads = tuple(data.heads)
+
+    arms: list[OnnxArm] = []
+    parity: list[Parity] = []
+    for name, weights in (("sparse", frozen.sparse), ("dense", frozen.dense)):
+        model = source.build().eval()
+        model.load_state_dict(sources.load_state(work.file("freeze", weights)))
+        arm = _export(model, name, data.select.batch(_first(_example_batch(section["batch"])))[0], heads, work)
+        arms.append(arm)
+        for size in sorted(set(section["batch"].values())):
+            parity.append(_compare(model, arm, _feeds(data.select, size), heads, work))
+    _must_agree(parity)
+    return OnnxArms(
+        arms=arms,
+        layers=_prove(work, arms[0]),
+        parity=parity,
+        inputs={name: ["batch", *array.shape[1:]] for name, array in data.select.batch(_first(1))[0].items()},
+        batch=dict(section["batch"]),
+    )
+
+
+def _example_batch(batch: Mapping[str, int]) -> int:
+    """A size inside the range; not 1 where the range allows more, since 1 is traced as a constant."""
+    return max(batch["min"], min(2, batch["max"]))
+
+
+def _first(count: int) -> np.ndarray:
+    import numpy as np
+
+    return np.arange(count)
+
+
+def _feeds(split: Any, size: int) -> dict[str, np.ndarray]:
+    """Real inputs, repeated in order where the split holds fewer than `size`."""
+    import numpy as np
+
+    inputs: dict[str, np.ndarray] = split.batch(np.arange(size) % len(split))[0]
+    return inputs
+
+
+def _export(model: nn.Module, name: str, example: Mapping[str, np.ndarray], heads: tuple[str, ...], work: Work) -> OnnxArm:
+    import torch
+
+    from pipeline import graph
+    from pipeline.graph.export import export_model
+
+    section = work.section("export")
+    path = work.folder / f"{name}.onnx"
+    work.progress(f"export {name}", 0, text=section["precision"])
+    export_model(
+        model,
+        {key: torch.from_numpy(array) for key, array in example.items()},
+        path,
+        outputs=heads,
+        precision=section["precision"],
+        opset=section["opset"],
+        batch=section["batch"],
+    )
+    report = graph.check(path, Target())
+    return OnnxArm(arm=name, model=work.artifact(path), precision=section["precision"], opset=section["opset"], check=_relative(report, path.name))
+
+
+def _relative(report: CheckReport, name: str) -> CheckReport:
+    """The report without this machine's folder in it, so that the same model gives the same record."""
+    import msgspec
+
+    return msgspec.structs.replace(report, model=msgspec.structs.replace(report.model, path=name))
+
+
+def _compare(model: nn.Module, arm: OnnxArm, feeds: Mapping[str, np.ndarray], heads: tuple[str, ...], work: Work) -> Parity:
+    from pipeline import training
+    from pipeline.graph.parity import compare
+
+    def reference(inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        return training.forward(model, inputs, heads=heads)
+
+    return compare(work.folder / arm.model.path, reference, feeds, arm=arm.arm, precision=arm.precision)
+
+
+def _must_agree(parity: list[Parity]) -> None:
+    for result in parity:
+        if not result.passed:
+            raise StageError(
+                f"the ONNX file and torch disagree at batch {result.batch}: {result.max_rel:.2g} of the largest output"
+                + ("" if result.repeatable else ", and two equal calls gave different bytes"),
+                where=f"export: {result.arm}.onnx",
+                hint="try export.precision: fp32 to see whether the precision is the cause",
+            )
+
+
+def _prove(work: Work, sparse: OnnxArm) -> list[ExportedLayer]:
+    """Rung 3 of every layer that training decided about; a masked one that is not 2:4 stops the run."""
+    from pipeline.graph.identity import join
+
+    checkpoint = work.record("train", Checkpoint)
+    joined = join(work.folder / sparse.model.path, [decision.layer for decision in checkpoint.layers], sparse.check)
+    proofs = [_proof(found) for found in joined]
+    masked = {decision.layer.id for decision in checkpoint.layers if decision.masked}
+    broken = [proof for proof in proofs if proof.layer.id in masked and proof.proof is not Rung.YES]
+    if broken:
+        raise StageError(
+            "masked layers are not 2:4 where the ONNX operator reads them: " + "; ".join(f"{proof.layer.id}: {proof.text}" for proof in broken),
+            where=f"export: {sparse.model.path}",
+            hint=f"sparsegate check {work.folder / sparse.model.path}",
+        )
+    return proofs
+
+
+def _proof(found: JoinedLayer) -> ExportedLayer:
+    if not found.operands:
+        return ExportedLayer(layer=found.layer, proof=Rung.UNKNOWN, text="no ONNX node could be traced to this weight")
+    bad = next((operand for operand in found.operands if not operand.two_four), None)
+    if bad is None:
+        first = found.operands[0]
+        return ExportedLayer(layer=found.layer, proof=Rung.YES, text=f"{first.op} {first.node} reads {first.shape}, 2:4 along axis {first.axis}")
+    why = "no multiple of 4" if bad.shape and bad.axis is not None and bad.shape[bad.axis] % 4 else f"{bad.groups_violating} groups of 4 violate it"
+    return ExportedLayer(layer=found.layer, proof=Rung.NO, text=f"{bad.op} {bad.node} reads {bad.shape}, not 2:4 along axis {bad.axis}: {why}")
