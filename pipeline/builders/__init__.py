@@ -1,0 +1,36 @@
+"""ONNX -> engines: one protocol, four backends. Importing this package imports none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    from pipeline.builders.base import Backend
+
+BACKENDS: dict[str, str] = {
+    "onnxruntime": "pipeline.builders.onnxruntime",
+}
+"""Backend -> module; the module's `backend(options)` makes one."""
+
+__all__ = ["BACKENDS", "backend"]
+
+
+def backend(name: str, options: Mapping[str, object]) -> Backend:
+    """The backend `name`, set up from the recipe's `build` section.
+
+    Args:
+        name: A key of `BACKENDS`.
+        options: The section as a plain mapping; keys that a backend does not use are left alone.
+
+    Raises:
+        InputError: no such backend, or an option that it cannot follow.
+        MissingPackageError: the backend's package is not installed.
+    """
+    if name not in BACKENDS:
+        raise InputError(f"no backend {name!r}", where="build.backend", hint=f"one of: {', '.join(BACKENDS)}")
+    made: Backend = import_module(BACKENDS[name]).backend(options)
+    return made

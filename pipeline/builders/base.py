@@ -66,6 +66,10 @@ class Backend(Protocol):
     name: str
     sparse_kernels: bool | None
     """False: has none; None: does not report them; True: TensorRT's own."""
+    flag_is_inert: bool
+    """True: the sparsity flag changes nothing here, so `sparse` and `twin` are a control (A/A)."""
+    main_metric: str
+    """The metric that a latency rule means when it names none."""
 
     def describe(self) -> dict[str, str]:
         """Versions and machine facts that decide what it builds: they enter the build's key."""

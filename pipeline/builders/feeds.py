@@ -1,0 +1,43 @@
+"""Inputs are checked before an engine sees them: names, types, shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def checked_feeds(feeds: Mapping[str, np.ndarray], inputs: Mapping[str, tuple[str, Sequence[int | str | None]]]) -> dict[str, np.ndarray]:
+    """The feeds in the engine's order, contiguous, in the engine's types.
+
+    A floating-point feed is cast to another floating-point type (data is kept in float32, engines read float16 too);
+    no other cast is made.
+
+    Args:
+        feeds: Array by input name.
+        inputs: numpy type and shape by input name; an axis that is no whole number from 0 is dynamic.
+
+    Raises:
+        InputError: a name that is missing or not known, a rank, an extent or a type that does not fit.
+    """
+    if set(feeds) != set(inputs):
+        raise InputError(f"inputs are {sorted(feeds)}, the engine reads {sorted(inputs)}", where="engine inputs")
+    return {name: _fitted(name, feeds[name], *inputs[name]) for name in inputs}
+
+
+def _fitted(name: str, array: np.ndarray, dtype: str, shape: Sequence[int | str | None]) -> np.ndarray:
+    import numpy as np
+
+    if len(array.shape) != len(shape) or any(
+        isinstance(want, int) and want >= 0 and want != have for want, have in zip(shape, array.shape, strict=True)
+    ):
+        raise InputError(f"shape {list(array.shape)} does not fit {list(shape)}", where=f"input {name}")
+    if str(array.dtype) != dtype:
+        if not (np.issubdtype(array.dtype, np.floating) and dtype.startswith("float")):
+            raise InputError(f"type {array.dtype} does not fit {dtype}", where=f"input {name}")
+        array = array.astype(dtype)
+    return np.ascontiguousarray(array)
