@@ -12,7 +12,7 @@ from pipeline.records.tactics import Tactic, TacticReport
 
 
 def test_schema_is_the_first_key():
-    assert list(json.loads(io.encode(TacticReport())))[0] == "schema"
+    assert next(iter(json.loads(io.encode(TacticReport())))) == "schema"
     assert io.schema_of(TacticReport) == "sparsegate.tactics/1"
 
 

@@ -16,7 +16,7 @@ BACKENDS: dict[str, str] = {
 }
 """Backend -> module; the module's `backend(options)` makes one."""
 
-__all__ = ["BACKENDS", "backend"]
+__all__ = ["BACKENDS", "backend", "describe"]
 
 
 def backend(name: str, options: Mapping[str, object]) -> Backend:
@@ -34,3 +34,8 @@ def backend(name: str, options: Mapping[str, object]) -> Backend:
         raise InputError(f"no backend {name!r}", where="build.backend", hint=f"one of: {', '.join(BACKENDS)}")
     made: Backend = import_module(BACKENDS[name]).backend(options)
     return made
+
+
+def describe(name: str, options: Mapping[str, object]) -> dict[str, str]:
+    """What decides the engines that backend `name` builds on this machine: versions and hardware, read without loading its library."""
+    return backend(name, options).describe()

@@ -63,7 +63,7 @@ class OnnxRuntime:
     def describe(self) -> dict[str, str]:
         """Version, provider, processor and threads."""
         return {
-            "onnxruntime": str(_library().__version__),
+            "onnxruntime": machine.package_versions(("onnxruntime",)).get("onnxruntime", "absent"),
             "provider": PROVIDER,
             "cpu": machine.cpu_name(),
             "threads": str(self.threads),

@@ -73,7 +73,11 @@ def export_model(
     except StageError:
         raise
     except Exception as error:  # noqa: BLE001 (the exporter raises what any layer of torch raises)
-        raise StageError(f"torch.onnx.export failed: {_first_line(error)}", where=f"export: {path.name}", hint="export the model by itself to see the full trace") from error
+        raise StageError(
+            f"torch.onnx.export failed: {_first_line(error)}",
+            where=f"export: {path.name}",
+            hint="export the model by itself to see the full trace",
+        ) from error
     check_model(path)
     return path
 

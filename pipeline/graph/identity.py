@@ -46,7 +46,9 @@ def join(path: Path, layers: Sequence[WeightedLayer], report: CheckReport) -> li
     for layer in layers:
         operands = [checked for checked in report.layers if _reads(checked, layer.weight or "", parameters.get(checked.node, ()))]
         found = msgspec.structs.replace(
-            layer, onnx_nodes=list(dict.fromkeys(checked.node for checked in operands)), initializer=next((c.weight for c in operands), None)
+            layer,
+            onnx_nodes=list(dict.fromkeys(checked.node for checked in operands)),
+            initializer=next((c.weight for c in operands), None),
         )
         joined.append(JoinedLayer(found, operands))
     return joined
@@ -65,5 +67,7 @@ def _parameters_by_node(path: Path) -> dict[str, tuple[str, ...]]:
     import onnx
 
     model = onnx.load(str(path), load_external_data=False)
-    notes = {node.name: {entry.key: entry.value for entry in node.metadata_props}.get("pkg.torch.onnx.fx_node", "") for node in model.graph.node}
+    notes = {
+        node.name: {entry.key: entry.value for entry in node.metadata_props}.get("pkg.torch.onnx.fx_node", "") for node in model.graph.node
+    }
     return {name: tuple(FX_PARAMETER.findall(note)) for name, note in notes.items()}

@@ -39,7 +39,10 @@ def compare(path: Path, reference: Run, feeds: Arrays, *, arm: str, precision: s
     same_rows = run({name: np.repeat(array[:1], len(array), axis=0) for name, array in feeds.items()})
     absolute = max(float(np.abs(got[name].astype(np.float64) - wanted[name]).max()) for name in wanted)
     scale = max(float(np.abs(wanted[name]).max()) for name in wanted)
-    agreement = min(float(np.mean(got[name].reshape(len(got[name]), -1).argmax(1) == wanted[name].reshape(len(wanted[name]), -1).argmax(1))) for name in wanted)
+    agreement = min(
+        float(np.mean(got[name].reshape(len(got[name]), -1).argmax(1) == wanted[name].reshape(len(wanted[name]), -1).argmax(1)))
+        for name in wanted
+    )
     finite = all(bool(np.isfinite(got[name]).all()) for name in wanted)
     relative = absolute / scale if scale else absolute
     rows_identical = all(bool((array == array[:1]).all()) for array in same_rows.values())

@@ -34,6 +34,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: Path | None = None
     """The run's folder: `run.json`, `records/<stage>.json`, and copies of artifacts under `<stage>/<artifact path>`."""
+    folders: dict[str, Path] = {}
+    """Where a stage's artifacts lie, when not below `folder`: while a run is going on, the store."""
     run: Run | None = None
     train: Checkpoint | None = None
     freeze: FrozenModel | None = None
@@ -44,7 +46,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     gate: Verdict | None = None
 
     def file(self, stage: str, artifact: Artifact) -> Path:
-        """Where the run keeps its copy of a stage's artifact."""
+        """Where a stage's artifact lies: in the store, or the run's copy of it."""
+        if stage in self.folders:
+            return self.folders[stage] / artifact.path
         if self.folder is None:
             raise InputError(f"the {stage} record has no folder to find {artifact.path} in", hint="give the run's folder")
         return self.folder / stage / artifact.path

@@ -106,7 +106,9 @@ def _one(name: str, plan: Plan, store: Store, done: dict[str, Stored], ledger: _
         plan.progress(name, 0)
         stored = store.make(name, parts, lambda folder: _work(stage, plan, needed, folder), force=force)
     except Exception as error:
-        failure = error if isinstance(error, SparsegateError) else StageError(f"stage {name} failed: {type(error).__name__}: {error}", where=name)
+        failure = (
+            error if isinstance(error, SparsegateError) else StageError(f"stage {name} failed: {type(error).__name__}: {error}", where=name)
+        )
         plan.notify(ledger.add(StageStatus(stage=name, status="failed", key=key, started=started, ended=_now(), error=str(failure))))
         if failure is error:
             raise
@@ -152,7 +154,9 @@ class _Ledger:
         try:
             io.write(self.folder / "run.json", self.run)
         except OSError as error:
-            raise StageError(f"cannot write the run's folder: {error.strerror}", where=str(self.folder), hint="choose another --workspace") from None
+            raise StageError(
+                f"cannot write the run's folder: {error.strerror}", where=str(self.folder), hint="choose another --workspace"
+            ) from None
 
     def add(self, status: StageStatus) -> StageStatus:
         """Note how a stage ended."""

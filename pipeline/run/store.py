@@ -76,7 +76,9 @@ class Store:
             return None
         output = io.read(folder / OUTPUT_FILE, Output)
         if output.key != key:
-            raise TamperedError(f"output of stage {stage} was stored under another key ({output.key[:12]})", where=str(folder), hint=_again(stage))
+            raise TamperedError(
+                f"output of stage {stage} was stored under another key ({output.key[:12]})", where=str(folder), hint=_again(stage)
+            )
         for file in output.files:
             verify(folder / file.path, file, stage)
         return Stored(folder, output, cached=True)
@@ -112,7 +114,9 @@ class Store:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StageError(f"cannot make the store's folder: {error.strerror}", where=f"{stage}: {self.root}", hint="choose another --workspace") from None
+            raise StageError(
+                f"cannot make the store's folder: {error.strerror}", where=f"{stage}: {self.root}", hint="choose another --workspace"
+            ) from None
         if not os.access(self.root, os.W_OK):
             raise StageError("the store's folder is not writable", where=f"{stage}: {self.root}", hint="choose another --workspace")
 
@@ -124,9 +128,16 @@ class Store:
 
     def _commit(self, stage: str, key: str, parts: Mapping[str, Any], partial: Path, record: io.Record) -> tuple[Path, Output]:
         io.write(partial / RECORD_FILE, record)
-        files = [Artifact.of(path, relative_to=partial) for path in sorted(partial.rglob("*")) if path.is_file() and path.name != OUTPUT_FILE]
+        files = [
+            Artifact.of(path, relative_to=partial) for path in sorted(partial.rglob("*")) if path.is_file() and path.name != OUTPUT_FILE
+        ]
         output = Output(
-            stage=stage, key=key, parts=dict(parts), files=files, digest=stage_digest(files), finished=datetime.now(UTC).isoformat(timespec="seconds")
+            stage=stage,
+            key=key,
+            parts=dict(parts),
+            files=files,
+            digest=stage_digest(files),
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         io.write(partial / OUTPUT_FILE, output)
         final = self.folder(stage, key)

@@ -84,4 +84,3 @@ def read_record(stage: str, data: bytes) -> Record:
 def pick(section: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The named keys of a section."""
     return {name: section[name] for name in names}
-

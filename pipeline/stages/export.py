@@ -100,7 +100,9 @@ def _export(model: nn.Module, name: str, example: Mapping[str, np.ndarray], head
         batch=section["batch"],
     )
     report = graph.check(path, Target())
-    return OnnxArm(arm=name, model=work.artifact(path), precision=section["precision"], opset=section["opset"], check=_relative(report, path.name))
+    return OnnxArm(
+        arm=name, model=work.artifact(path), precision=section["precision"], opset=section["opset"], check=_relative(report, path.name)
+    )
 
 
 def _relative(report: CheckReport, name: str) -> CheckReport:
@@ -142,7 +144,8 @@ def _prove(work: Work, sparse: OnnxArm) -> list[ExportedLayer]:
     broken = [proof for proof in proofs if proof.layer.id in masked and proof.proof is not Rung.YES]
     if broken:
         raise StageError(
-            "masked layers are not 2:4 where the ONNX operator reads them: " + "; ".join(f"{proof.layer.id}: {proof.text}" for proof in broken),
+            "masked layers are not 2:4 where the ONNX operator reads them: "
+            + "; ".join(f"{proof.layer.id}: {proof.text}" for proof in broken),
             where=f"export: {sparse.model.path}",
             hint=f"sparsegate check {work.folder / sparse.model.path}",
         )
@@ -155,6 +158,14 @@ def _proof(found: JoinedLayer) -> ExportedLayer:
     bad = next((operand for operand in found.operands if not operand.two_four), None)
     if bad is None:
         first = found.operands[0]
-        return ExportedLayer(layer=found.layer, proof=Rung.YES, text=f"{first.op} {first.node} reads {first.shape}, 2:4 along axis {first.axis}")
-    why = "no multiple of 4" if bad.shape and bad.axis is not None and bad.shape[bad.axis] % 4 else f"{bad.groups_violating} groups of 4 violate it"
-    return ExportedLayer(layer=found.layer, proof=Rung.NO, text=f"{bad.op} {bad.node} reads {bad.shape}, not 2:4 along axis {bad.axis}: {why}")
+        return ExportedLayer(
+            layer=found.layer, proof=Rung.YES, text=f"{first.op} {first.node} reads {first.shape}, 2:4 along axis {first.axis}"
+        )
+    why = (
+        "no multiple of 4"
+        if bad.shape and bad.axis is not None and bad.shape[bad.axis] % 4
+        else f"{bad.groups_violating} groups of 4 violate it"
+    )
+    return ExportedLayer(
+        layer=found.layer, proof=Rung.NO, text=f"{bad.op} {bad.node} reads {bad.shape}, not 2:4 along axis {bad.axis}: {why}"
+    )

@@ -35,7 +35,9 @@ def execute(work: Work) -> FrozenModel:
     dense = sources.load_state(work.file("train", checkpoint.dense))
     masks = sources.load_state(work.file("train", checkpoint.masks))
     if sparsity.mask_digest(masks) != checkpoint.mask_digest:
-        raise StageError("the masks are not those that training recorded", where=f"freeze: {checkpoint.masks.path}", hint="run again with --force train")
+        raise StageError(
+            "the masks are not those that training recorded", where=f"freeze: {checkpoint.masks.path}", hint="run again with --force train"
+        )
 
     frozen = sparsity.freeze(weights, masks, on_regrowth=work.section("freeze")["on_regrowth"])
     difference = _difference(work, {**weights, **{name: weights[name] * mask for name, mask in masks.items()}}, frozen.state)
@@ -47,7 +49,10 @@ def execute(work: Work) -> FrozenModel:
         dense=work.artifact(sources.save_state(work.folder / "dense.safetensors", dense)),
         mask_digest=checkpoint.mask_digest,
         weights_digest=sparsity.weights_digest(frozen.state),
-        layers=[FrozenLayer(layer=decided[proof.weight], proof=proof.rung, zero_fraction=proof.zero_fraction, text=proof.text) for proof in frozen.proofs],
+        layers=[
+            FrozenLayer(layer=decided[proof.weight], proof=proof.rung, zero_fraction=proof.zero_fraction, text=proof.text)
+            for proof in frozen.proofs
+        ],
         max_difference=difference,
         remasked=frozen.remasked,
     )

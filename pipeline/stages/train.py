@@ -49,7 +49,12 @@ def execute(work: Work) -> Checkpoint:
 
     masks = section["masks"]
     proposal = sparsity.propose(
-        model, criterion=masks["criterion"], include=masks["include"], exclude=masks["exclude"], calibration=_calibration(data), seed=work.seed
+        model,
+        criterion=masks["criterion"],
+        include=masks["include"],
+        exclude=masks["exclude"],
+        calibration=_calibration(data),
+        seed=work.seed,
     )
     holder = sparsity.hold(model, proposal.masks)
     _fit(model, "finetune", work, data, device, attach=holder.attach)
@@ -126,4 +131,7 @@ def _calibration(data: Data, batches: int = 8, size: int = 64) -> list[dict[str,
 
     count = min(len(data.train), batches * size)
     index = np.linspace(0, len(data.train) - 1, count).astype(np.int64)
-    return [{name: torch.from_numpy(array) for name, array in data.train.batch(part)[0].items()} for part in np.array_split(index, max(1, count // size))]
+    return [
+        {name: torch.from_numpy(array) for name, array in data.train.batch(part)[0].items()}
+        for part in np.array_split(index, max(1, count // size))
+    ]

@@ -1,0 +1,20 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+workspace = click.option(
+    "--workspace",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    envvar="SPARSEGATE_WORKSPACE",
+    help="Folder that holds engines/, logs/ and baselines/ (default: the current one).",
+)
+
+
+def formats(*names: str) -> object:
+    """A `--format` option that accepts just the formats that the command has."""
+    return click.option("--format", "style", type=click.Choice(names), default=names[0], show_default=True, help="Output format.")
