@@ -2,6 +2,92 @@
 
 from __future__ import annotations
 
-from pipeline.codes.model import Code
+from pipeline.codes.model import Code, Level
 
-DECISIONS: tuple[Code, ...] = ()
+_GUIDE = "TensorRT Developer Guide 8.x, Structured Sparsity"
+
+DECISIONS: tuple[Code, ...] = (
+    Code(
+        id="SG301",
+        title="masked 2:4",
+        text="Two of every four weights along the input channels (for a convolution at each kernel position) are masked.",
+        level=Level.DOCUMENTED,
+        source=_GUIDE,
+    ),
+    Code(
+        id="SG302",
+        title="excluded by pattern",
+        text="The recipe's train.masks.exclude names this layer: it stays dense.",
+        next="remove the pattern from train.masks.exclude to mask the layer",
+    ),
+    Code(
+        id="SG303",
+        title="not included",
+        text="No pattern of the recipe's train.masks.include matches this layer: it stays dense.",
+        next="add a pattern to train.masks.include to mask the layer",
+    ),
+    Code(
+        id="SG304",
+        title="kind not supported",
+        text="The parameter belongs to a kind of layer for which nothing is known of sparse tactics, or which is no multiplication.",
+        level=Level.INFERRED,
+        next="write it as Linear or Conv, if it is one",
+    ),
+    Code(
+        id="SG305",
+        title="weight is computed",
+        text="A parametrization computes the weight from other parameters, so zeros in them prove nothing about the weight.",
+        next="torch.nn.utils.parametrize.remove_parametrizations before masking",
+    ),
+    Code(
+        id="SG306",
+        title="reduction dimension no multiple of 4",
+        text="The number of input channels (per group) is no multiple of 4, so it cannot be cut into groups of four.",
+        level=Level.DOCUMENTED,
+        source=_GUIDE,
+    ),
+    Code(
+        id="SG307",
+        title="depthwise convolution",
+        text="A depthwise convolution reduces over its kernel alone: there are no input channels to drop.",
+        level=Level.MAINTAINER,
+        versions="8.x",
+        source="NVIDIA/TensorRT 4054",
+    ),
+    Code(
+        id="SG308",
+        title="grouped convolution",
+        text="TensorRT does not consider grouped convolutions for sparse tactics: masking would cost accuracy for nothing.",
+        level=Level.MAINTAINER,
+        versions="8.x",
+        source="NVIDIA/TensorRT 4054",
+    ),
+    Code(
+        id="SG309",
+        title="few channels",
+        text="The layer has fewer than two groups of input channels: no time to win, and early layers cost the most accuracy.",
+        level=Level.SEEN,
+        source="NVIDIA/TensorRT 3849, 4065: gains seen from about 256 channels",
+    ),
+    Code(
+        id="SG310",
+        title="shared with another kind of layer",
+        text="The weight is also read by a layer of another kind (such as a tied embedding), which a mask would change too.",
+        next="untie the weight to mask this layer alone",
+    ),
+    Code(
+        id="SG311",
+        title="no sparse tactic was selected",
+        text="In every build of the named run TensorRT chose a dense tactic for this layer: it gets its dense weights back.",
+        next="rebuild: the next run proves the rest",
+    ),
+    Code(
+        id="SG312",
+        title="a sibling stays dense",
+        text="TensorRT fuses layers that share an input; a fused layer is likely eligible only when all its parts are 2:4.",
+        level=Level.INFERRED,
+        versions="10.3",
+        source="public build log on Orin",
+        next="mask all the layers of the set, or none",
+    ),
+)
