@@ -35,6 +35,8 @@ def command(
     Stages whose inputs have not changed are taken from the store. The run's folder is logs/<recipe>/<run-id>/. The exit
     code is the verdict: 0 pass, 1 a rule fails, 3 inconclusive; 2 a wrong recipe, 4 a stage failed.
     """
+    import signal
+
     from pipeline import report
     from pipeline.recipe import load_recipe
     from pipeline.records.evidence import read_evidence
@@ -42,6 +44,7 @@ def command(
     from pipeline.run.chain import Plan, execute
     from pipeline.run.display import display
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that run.json says that the run was stopped
     loaded = load_recipe(recipe, overrides)
     with display(quiet) as (progress, notify):
         plan = Plan(loaded, workspace, first, last, frozenset(force), sys.argv, progress, notify)

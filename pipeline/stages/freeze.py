@@ -40,15 +40,15 @@ def execute(work: Work) -> FrozenModel:
         )
 
     frozen = sparsity.freeze(weights, masks, on_regrowth=work.section("freeze")["on_regrowth"])
-    difference = _difference(work, {**weights, **{name: weights[name] * mask for name, mask in masks.items()}}, frozen.state)
+    difference = _difference(work, {**weights, **{name: weights[name] * mask for name, mask in masks.items()}}, frozen.weights)
     if difference != 0.0:
         raise StageError(f"outputs of the frozen model differ from the masked model's by {difference:g}", where="freeze")
     decided = {decision.layer.weight: decision.layer for decision in checkpoint.layers}
     return FrozenModel(
-        sparse=work.artifact(sources.save_state(work.folder / "sparse.safetensors", frozen.state)),
+        sparse=work.artifact(sources.save_state(work.folder / "sparse.safetensors", frozen.weights)),
         dense=work.artifact(sources.save_state(work.folder / "dense.safetensors", dense)),
-        mask_digest=checkpoint.mask_digest,
-        weights_digest=sparsity.weights_digest(frozen.state),
+        mask_digest=frozen.mask_digest,
+        weights_digest=frozen.weights_digest,
         layers=[
             FrozenLayer(layer=decided[proof.weight], proof=proof.rung, zero_fraction=proof.zero_fraction, text=proof.text)
             for proof in frozen.proofs

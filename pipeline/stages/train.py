@@ -28,6 +28,7 @@ def key(sections: Sections, base: Path) -> dict[str, Any]:
 
     return {
         **pick(sections, "model", "data", "train", "seed"),
+        "gpus": machine.gpus() if sections["train"]["device"] != "cpu" else [],
         "sources": {**sources.digests(sections["model"], base), **sources.digests(sections["data"], base)},
         "packages": machine.package_versions(PACKAGES),
     }
@@ -56,6 +57,7 @@ def execute(work: Work) -> Checkpoint:
         calibration=_calibration(data),
         seed=work.seed,
     )
+    proposal.apply(model)
     holder = sparsity.hold(model, proposal.masks)
     _fit(model, "finetune", work, data, device, attach=holder.attach)
     holder.detach()
