@@ -27,6 +27,8 @@ class Model(Section):
     """Name of a torchvision classification model."""
     onnx: str | None = None
     """An ONNX file: the chain is entered at `export`, rungs 1 and 2 are not applicable."""
+    prune: bool = False
+    """onnx: make the sparse arm by magnitude pruning on the deployed axes; the file itself is then the dense arm."""
     args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the callable or of the model's constructor."""
     checkpoint: str | None = None

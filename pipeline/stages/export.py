@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import StageError
 from pipeline.records.arms import ExportedLayer, OnnxArm, OnnxArms, Parity
-from pipeline.records.check import CheckReport, Target
+from pipeline.records.check import Target
 from pipeline.records.checkpoint import Checkpoint
 from pipeline.records.frozen import FrozenModel
 from pipeline.records.rung import Rung
@@ -28,13 +28,22 @@ PACKAGES = ("torch", "torchvision", "timm", "onnx", "onnxscript", "onnxruntime")
 
 def key(sections: Sections, base: Path) -> dict[str, Any]:
     """Its own section, the model and data, and the packages that write and check the file."""
-    from pipeline import machine
+    from pipeline import machine, sources
 
-    return {**pick(sections, "export", "model", "data"), "packages": machine.package_versions(PACKAGES)}
+    given = sources.digests(sections["model"], base) if sections["model"].get("onnx") else {}
+    return {**pick(sections, "export", "model", "data"), "sources": given, "packages": machine.package_versions(PACKAGES)}
 
 
 def execute(work: Work) -> OnnxArms:
-    """Export both arms, prove rung 3 of every masked layer, and compare with torch."""
+    """Export both arms, prove rung 3 of every masked layer, and compare with torch; an ONNX model enters here as it is."""
+    if work.section("model").get("onnx"):
+        from pipeline.stages.given import arms_of_onnx
+
+        return arms_of_onnx(work)
+    return _from_torch(work)
+
+
+def _from_torch(work: Work) -> OnnxArms:
     from pipeline import sources
 
     section = work.section("export")
@@ -86,6 +95,7 @@ def _export(model: nn.Module, name: str, example: Mapping[str, np.ndarray], head
 
     from pipeline import graph
     from pipeline.graph.export import export_model
+    from pipeline.stages.given import relative
 
     section = work.section("export")
     path = work.folder / f"{name}.onnx"
@@ -100,16 +110,7 @@ def _export(model: nn.Module, name: str, example: Mapping[str, np.ndarray], head
         batch=section["batch"],
     )
     report = graph.check(path, Target())
-    return OnnxArm(
-        arm=name, model=work.artifact(path), precision=section["precision"], opset=section["opset"], check=_relative(report, path.name)
-    )
-
-
-def _relative(report: CheckReport, name: str) -> CheckReport:
-    """The report without this machine's folder in it, so that the same model gives the same record."""
-    import msgspec
-
-    return msgspec.structs.replace(report, model=msgspec.structs.replace(report.model, path=name))
+    return OnnxArm(arm=name, model=work.artifact(path), precision=section["precision"], opset=section["opset"], check=relative(report))
 
 
 def _compare(model: nn.Module, arm: OnnxArm, feeds: Mapping[str, np.ndarray], heads: tuple[str, ...], work: Work) -> Parity:
