@@ -47,7 +47,9 @@ def side_by_side(ours: Callable[[], Any], other: Callable[[], Any], *, pairs: in
         else:
             times.append((seconds(ours), seconds(other)))
     ratios = [a / b for a, b in times]
-    return Ratio(statistics.median(a for a, _ in times), statistics.median(b for _, b in times), min(ratios), statistics.median(ratios), max(ratios))
+    return Ratio(
+        statistics.median(a for a, _ in times), statistics.median(b for _, b in times), min(ratios), statistics.median(ratios), max(ratios)
+    )
 
 
 def expect(name: str, holds: bool, figure: object, target: str) -> None:

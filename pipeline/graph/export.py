@@ -72,7 +72,7 @@ def export_model(
         program.save(str(path), external_data=weight_bytes > INLINE_BYTES)
     except StageError:
         raise
-    except Exception as error:  # noqa: BLE001 (the exporter raises what any layer of torch raises)
+    except Exception as error:  # whatever any layer of torch raises
         raise StageError(
             f"torch.onnx.export failed: {_first_line(error)}",
             where=f"export: {path.name}",
