@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipeline.records.check import CheckReport, Target
+    from pipeline.records.evidence import Evidence
     from pipeline.records.tactics import TacticReport
 
 
@@ -39,3 +40,32 @@ def check_onnx(path: str | Path, target: Target | None = None) -> CheckReport:
     from pipeline.records.check import Target as AnyTarget
 
     return graph.check(Path(path), target or AnyTarget())
+
+
+def judged(folder: str | Path) -> Evidence:
+    """The records of a run, with the ladder and the findings where its gate has not left them.
+
+    A run that ended before its gate gets an inconclusive verdict without rules, in memory alone.
+
+    Args:
+        folder: The run's folder.
+
+    Raises:
+        InputError: it is not a run, or a record cannot be read.
+    """
+    from msgspec.structs import replace
+
+    from pipeline.records.evidence import read_evidence
+    from pipeline.records.verdict import RuleResult, Verdict
+    from pipeline.verdict import diagnosis, ladder
+
+    evidence = read_evidence(Path(folder))
+    verdict = evidence.gate or Verdict(outcome=RuleResult.INCONCLUSIVE, rules=[], notes=["the gate has not judged this run"])
+    return replace(
+        evidence,
+        gate=replace(
+            verdict,
+            ladder=verdict.ladder or ladder.build(evidence),
+            findings=verdict.findings or diagnosis.diagnose(evidence),
+        ),
+    )

@@ -1,0 +1,72 @@
+"""How the ladder's rungs look: marks that are told apart without colour, one row per layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.records.rung import Rung, Step
+from pipeline.records.verdict import Rungs
+from pipeline.report.table import Column
+
+MARKS: dict[Rung, str] = {Rung.YES: "yes", Rung.NO: "NO", Rung.UNKNOWN: "?", Rung.DISPUTED: "!!", Rung.NOT_APPLICABLE: "-"}
+LEGEND = "yes proven, NO disproved, ? unknown, !! disputed, - not applicable"
+
+LAYER_STEPS: dict[Step, str] = {
+    Step.MASKED: "mask",
+    Step.FROZEN: "froz",
+    Step.EXPORTED: "onnx",
+    Step.ELIGIBLE: "elig",
+    Step.TIMED: "timd",
+    Step.SELECTED: "sel",
+    Step.FASTER_LAYER: "fast",
+}
+"""Short titles of the rungs of a layer, lowest first."""
+
+NUMBERS: dict[Step, int] = {step: number for number, step in enumerate(Step, start=1)}
+
+
+def is_layer(rungs: Rungs) -> bool:
+    """Whether a row is about a layer, and not about the engine or the service."""
+    return Step.MASKED in rungs.steps
+
+
+def is_dense(rungs: Rungs) -> bool:
+    """Whether a layer stays dense by decision and nothing else is claimed of it."""
+    return is_layer(rungs) and bool(rungs.decision) and all(rung is Rung.NOT_APPLICABLE for rung in rungs.steps.values())
+
+
+def layer_columns() -> list[Column]:
+    """Layer, rungs 1-7, the highest proven without a gap, the first missed."""
+    rungs = [Column(title) for title in LAYER_STEPS.values()]
+    return [Column("layer", shrink=True), *rungs, Column("proven to", right=True), Column("first missed")]
+
+
+def layer_row(rungs: Rungs) -> list[str]:
+    """One layer on the ladder."""
+    marks = [MARKS[rungs.steps.get(step, Rung.UNKNOWN)] for step in LAYER_STEPS]
+    return [rungs.of, *marks, str(NUMBERS[rungs.proven]) if rungs.proven else "-", place(rungs.missed)]
+
+
+def place(step: Step | None) -> str:
+    """`3 exported`; `-` for none."""
+    return f"{NUMBERS[step]} {step.value}" if step else "-"
+
+
+def engine_row(rungs: Rungs) -> list[str]:
+    """The engine at one shape, or the service: its one rung, and the measurement that says so."""
+    ((step, rung),) = rungs.steps.items()
+    return [rungs.of, place(step), MARKS[rung], rungs.texts.get(step, "")]
+
+
+def why_missed(ladder: Sequence[Rungs]) -> list[tuple[Step, str, list[str]]]:
+    """Layers that miss a rung for the same reason, together: (rung, reason, layers), in order of appearance."""
+    found: dict[tuple[Step, str], list[str]] = {}
+    for rungs in ladder:
+        if is_layer(rungs) and rungs.missed is not None:
+            found.setdefault((rungs.missed, rungs.texts.get(rungs.missed, "")), []).append(rungs.of)
+    return [(step, text, layers) for (step, text), layers in found.items()]
+
+
+def above_gap(ladder: Sequence[Rungs]) -> list[str]:
+    """Proofs above the first rung missed, one text per layer."""
+    return [f"{rungs.of}: {', '.join(place(step) for step in rungs.above_gap)}" for rungs in ladder if rungs.above_gap]

@@ -1,0 +1,53 @@
+"""The last line of a report: the one thing to do next, taken from the record that matters most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pipeline.records.evidence import Evidence
+from pipeline.records.verdict import JudgedRule, RuleResult
+
+
+def next_step(evidence: Evidence) -> str:
+    """What to do next: the failed stage's hint, a broken rule, an undecided one, a finding, or release."""
+    return next(text for choice in _CHOICES if (text := choice(evidence)))
+
+
+def _failed_stage(evidence: Evidence) -> str:
+    failed = [stage for stage in (evidence.run.stages if evidence.run else ()) if stage.status == "failed"]
+    return f"mend stage {failed[0].stage} and run again: {failed[0].error or 'no reason was recorded'}" if failed else ""
+
+
+def _failing_rule(evidence: Evidence) -> str:
+    rule = _first(evidence, RuleResult.FAIL)
+    return f"do not release: {rule.text}: {rule.why}" if rule else ""
+
+
+def _open_rule(evidence: Evidence) -> str:
+    rule = _first(evidence, RuleResult.INCONCLUSIVE)
+    return f"decide {rule.text}: {rule.why}" if rule else ""
+
+
+def _first(evidence: Evidence, outcome: RuleResult) -> JudgedRule | None:
+    return next((rule for rule in (evidence.gate.rules if evidence.gate else ()) if rule.outcome is outcome), None)
+
+
+def _finding(evidence: Evidence) -> str:
+    findings = evidence.gate.findings if evidence.gate else []
+    return findings[0].next if findings else ""
+
+
+def _ungated(evidence: Evidence) -> str:
+    judged = evidence.gate is not None and bool(evidence.gate.rules)
+    return "" if judged else f"set budgets in the recipe's gate section, then: sparsegate gate {_run(evidence)}"
+
+
+def _release(evidence: Evidence) -> str:
+    return f"release the sparse engine, or keep it as the baseline: sparsegate gate {_run(evidence)} --save-baseline NAME"
+
+
+def _run(evidence: Evidence) -> str:
+    return f"{evidence.run.recipe}/{evidence.run.id}" if evidence.run else "RUN"
+
+
+_CHOICES: tuple[Callable[[Evidence], str], ...] = (_failed_stage, _failing_rule, _open_rule, _finding, _ungated, _release)

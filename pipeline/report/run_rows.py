@@ -1,0 +1,111 @@
+"""The rows that the text and the Markdown of a run share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipeline.records.evidence import Evidence
+from pipeline.records.measurement import Estimate, Measurement
+from pipeline.records.quality import Quality
+from pipeline.records.verdict import JudgedRule, Rungs
+from pipeline.report.ladder_view import is_dense, is_layer
+from pipeline.report.table import Column
+from pipeline.report.words import count, interval, number
+
+RULES = [Column("outcome"), Column("rule", shrink=True, least=24), Column("found"), Column("n", right=True)]
+TIMES = [
+    *map(Column, ("arm", "shape", "metric", "of", "ms")),
+    Column("sure", right=True),
+    Column("n", right=True),
+    Column("samples", right=True),
+]
+RATIOS = [
+    Column("arms", shrink=True, least=8),
+    *map(Column, ("shape", "metric", "of", "ratio")),
+    Column("sure", right=True),
+    Column("n", right=True),
+]
+SIZES = [Column("arm"), Column("size"), Column("bytes", right=True), Column("answers", shrink=True)]
+QUALITY = [*map(Column, ("arm", "split", "on", "head", "metric")), Column("value", right=True), Column("n", right=True)]
+
+
+def outcome(evidence: Evidence) -> str:
+    """The word a release decision hangs on: PASS, FAIL, INCONCLUSIVE, or how the run ended."""
+    if evidence.gate is not None and evidence.gate.rules:
+        return evidence.gate.outcome.value.upper()
+    return evidence.run.result.upper() if evidence.run else "NO VERDICT"
+
+
+def ladder(evidence: Evidence) -> list[Rungs]:
+    """The ladder of the gate's record."""
+    return evidence.gate.ladder if evidence.gate else []
+
+
+def summary(evidence: Evidence) -> str:
+    """What was run on what, and how many layers there are of which kind."""
+    layers = [rungs for rungs in ladder(evidence) if is_layer(rungs)]
+    dense = sum(is_dense(rungs) for rungs in layers)
+    parts = [count(len(layers), "layer"), f"{dense} dense by decision"] if layers else []
+    if evidence.measure:
+        parts.append(f"measured with {evidence.measure.conditions.backend} on {evidence.measure.conditions.device}")
+    elif evidence.build:
+        parts.append(f"built with {evidence.build.backend}")
+    return ", ".join(parts)
+
+
+def rule_row(rule: JudgedRule) -> list[str]:
+    """One budget and what was found."""
+    value = number(rule.value, rule.unit) if rule.value is not None else ""
+    found = f"{value} {interval(rule.low, rule.high)}".strip()
+    return [rule.outcome.value, rule.text, found or "-", number(rule.n) if rule.n is not None else "-"]
+
+
+def _estimate(found: Estimate, unit: str = "") -> tuple[str, str, str]:
+    """Value with interval, confidence, observations."""
+    value = f"{number(found.value, unit)} {interval(found.low, found.high)}".strip()
+    return value, f"{number(found.confidence * 100)} %" if found.low is not None else "-", number(found.n)
+
+
+def time_rows(measured: Measurement) -> list[list[str]]:
+    """Every arm's latency at every shape, by quantile."""
+    return [
+        [timing.arm, timing.shape, timing.metric, name, *_estimate(found), number(timing.samples)]
+        for timing in measured.timings
+        for name, found in timing.quantiles.items()
+    ]
+
+
+def ratio_rows(measured: Measurement) -> list[list[str]]:
+    """Every ratio of two arms; a control says so."""
+    return [
+        [f"{r.arm}/{r.over}{' (control)' if r.control else ''}", r.shape, r.metric, r.quantile, *_estimate(r.ratio, "x")]
+        for r in measured.ratios
+    ]
+
+
+def size_rows(measured: Measurement) -> list[list[str]]:
+    """Every size with the question it answers."""
+    return [[size.arm, size.name, str(size.bytes), size.question] for size in measured.sizes]
+
+
+def quality_rows(quality: Mapping[str, list[Quality]]) -> list[list[str]]:
+    """Overall metric of every arm and head, with the worst slice of each axis under it."""
+    rows = []
+    for arm, found in quality.items():
+        for item in found:
+            for head in item.heads:
+                rows.append([arm, item.split, item.backend, head.head, head.metric, number(head.value), number(head.n)])
+                for axis in dict.fromkeys(part.axis for part in head.slices):
+                    worst = min((part for part in head.slices if part.axis == axis), key=lambda part: part.value)
+                    rows.append(["", "", "", "", f"worst {axis}: {worst.name}", number(worst.value), number(worst.n)])
+    return rows
+
+
+def conditions(measured: Measurement) -> list[str]:
+    """What could make the times unfit to judge, and why sampling ended."""
+    found = measured.conditions
+    lines = [f"simulated: {found.simulated}"] if found.simulated else []
+    lines += [f"warning: {warning}" for warning in found.warnings]
+    lines += [f"not observed: {', '.join(found.unobserved)}"] if found.unobserved else []
+    lines += [f"sampling ended: {measured.stopped}"] if measured.stopped else []
+    return lines

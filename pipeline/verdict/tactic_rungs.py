@@ -1,0 +1,93 @@
+"""Rungs 4-6 of a weighted layer: what the builder's report says of the engine layers that hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.records.evidence import Evidence
+from pipeline.records.layers import WeightedLayer
+from pipeline.records.rung import Rung, Step
+from pipeline.records.tactics import Build, Pass, TacticLayer, TacticReport
+from pipeline.verdict.claims import ARM, Claim, together
+from pipeline.verdict.joining import EngineLayers, build_of, weighted_layers
+
+STEPS = (Step.ELIGIBLE, Step.TIMED, Step.SELECTED)
+
+
+class TacticRungs:
+    """Rungs 4-6 of every layer, from the build of the sparse arm."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        report = evidence.tactics
+        self._report = report
+        self._everywhere = _everywhere(evidence)
+        build = build_of(report, ARM) if report else None
+        self._engine = EngineLayers(build) if build else None
+        self._lists_complete = self._engine is not None and _can_prove_absence(self._engine, evidence)
+
+    def of(self, layer: WeightedLayer) -> dict[Step, Claim]:
+        """Eligible, timed and selected of one weighted layer, each with its evidence or reason."""
+        if self._everywhere is not None or self._engine is None or self._report is None:
+            claim = self._everywhere or Claim(Rung.UNKNOWN, "no tactic record")
+            return dict.fromkeys(STEPS, claim)
+        found = self._engine.of(layer)
+        if not found:
+            return self._absent(layer, self._engine.build)
+        return {step: Claim(together([getattr(item, step.value) for item in found]), _text(step, found, self._report)) for step in STEPS}
+
+    def _absent(self, layer: WeightedLayer, build: Build) -> dict[Step, Claim]:
+        """No engine layer is known to hold the layer: only a complete list of eligible layers can say no."""
+        if not layer.onnx_nodes:
+            return dict.fromkeys(STEPS, Claim(Rung.UNKNOWN, "its ONNX nodes are not known, so no engine layer can be joined to it"))
+        unseen = Claim(Rung.UNKNOWN, f"no engine layer is known to hold {', '.join(layer.onnx_nodes)}")
+        claims = dict.fromkeys(STEPS, unseen)
+        if self._lists_complete:
+            claims[Step.ELIGIBLE] = Claim(Rung.NO, f"the complete list of {len(build.eligible)} eligible layers does not name it")
+        return claims
+
+
+def _text(step: Step, found: Sequence[TacticLayer], report: TacticReport) -> str:
+    """The lines that prove or deny a rung, then the reasons, once each."""
+    texts = [text for item in found for text in (*_evidence(step, item, report), *(f"{r.code}: {r.text}" for r in item.reasons))]
+    return "; ".join(dict.fromkeys(texts))
+
+
+def _everywhere(evidence: Evidence) -> Claim | None:
+    """What holds for all layers alike: no report, no sparse kernels in this backend, or no build of the sparse arm."""
+    report = evidence.tactics
+    if report is None:
+        return Claim(Rung.UNKNOWN, "no tactic record: the tactics stage has not run")
+    if not report.applicable:
+        return Claim(Rung.NOT_APPLICABLE, report.why_not or "the backend has no sparse kernels")
+    if build_of(report, ARM) is None:
+        return Claim(Rung.UNKNOWN, "the tactic record holds no build of the sparse arm")
+    return None
+
+
+def _evidence(step: Step, layer: TacticLayer, report: TacticReport) -> list[str]:
+    texts = []
+    for item in layer.evidence:
+        if item.rung == step.value:
+            source = report.sources[item.source].path if item.source < len(report.sources) else f"source {item.source}"
+            texts.append(f"{source}{f':{item.line}' if item.line is not None else ''} {item.says}")
+    return texts
+
+
+def _can_prove_absence(engine: EngineLayers, evidence: Evidence) -> bool:
+    """Whether names join at all, and the lists are complete."""
+    return lists_are_complete(engine.build) and any(engine.of(layer) for layer in weighted_layers(evidence))
+
+
+def lists_are_complete(build: Build) -> bool:
+    """Whether a build's eligible lists can prove a layer's absence: they are there and whole, and no region hides nodes."""
+    standing = [item for item in build.passes if item.superseded_by is None]
+    hidden = any(layer.region in ("myelin", "plugin") or "{ForeignNode[" in layer.name for layer in build.layers)
+    return bool(standing) and not build.truncated and not hidden and all(_count_agrees(item, build) for item in standing)
+
+
+def _count_agrees(item: Pass, build: Build) -> bool:
+    """Found's count equals its names or their parts; the old wording has no count and lists all."""
+    if item.eligible_declared is None:
+        return True
+    parts = {layer.name: len(layer.parts) or 1 for layer in build.layers}
+    return item.eligible_declared in (len(item.eligible), sum(parts.get(name, name.count(" || ") + 1) for name in item.eligible))

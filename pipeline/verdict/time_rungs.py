@@ -1,0 +1,61 @@
+"""Rung 7 in words: is the layer faster than in the dense arm, at every shape that was profiled?"""
+
+from __future__ import annotations
+
+from pipeline.records.evidence import Evidence
+from pipeline.records.layers import WeightedLayer
+from pipeline.records.rung import Rung
+from pipeline.verdict.claims import ARM, OVER, Claim, together
+from pipeline.verdict.joining import build_of, nodes_of
+from pipeline.verdict.layer_times import GroupTime, compare
+
+
+class TimeRungs:
+    """Rung 7 of every layer, from the layer profiles of the sparse and the dense arm."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self.groups: list[GroupTime] = []
+        if evidence.measure:
+            self.groups = compare(evidence.measure.layers, arm=ARM, over=OVER, nodes=_engine_nodes(evidence))
+        self._simulated = evidence.measure.conditions.simulated if evidence.measure else None
+
+    def of(self, layer: WeightedLayer) -> Claim:
+        """How rung 7 stands for one weighted layer: yes only where every profiled shape says so."""
+        if self._evidence.measure is None:
+            return Claim(Rung.UNKNOWN, "no measurement record: the measure stage has not run")
+        if not self._evidence.measure.layers:
+            return Claim(Rung.UNKNOWN, "no layer profile was taken")
+        groups = self.groups_of(layer)
+        if not groups:
+            return Claim(Rung.UNKNOWN, "no profiled layer is known to hold its ONNX nodes in both arms")
+        claims = [_judge(group) for group in groups]
+        text = "; ".join(claim.text for claim in claims)
+        if self._simulated:
+            return Claim(Rung.UNKNOWN, f"{text}; but the times are not from an engine that ran here: {self._simulated}")
+        return Claim(together([claim.rung for claim in claims]), text)
+
+    def groups_of(self, layer: WeightedLayer) -> list[GroupTime]:
+        """The groups that hold one of the layer's nodes, over all shapes."""
+        return [group for group in self.groups if any(group.at_node(node) for node in layer.onnx_nodes)]
+
+
+def _engine_nodes(evidence: Evidence) -> dict[str, dict[str, frozenset[str]]]:
+    """By arm, engine layer name -> ONNX nodes, from the tactic record."""
+    if evidence.tactics is None:
+        return {}
+    builds = {arm: build_of(evidence.tactics, arm) for arm in (ARM, OVER)}
+    return {arm: {layer.name: nodes_of(layer) for layer in build.layers} for arm, build in builds.items() if build}
+
+
+def _judge(group: GroupTime) -> Claim:
+    if group.myelin:
+        return Claim(Rung.UNKNOWN, f"at {group.shape} inside a Myelin region, whose layers a profile does not tell apart")
+    found = group.ratio
+    if found is None or found.low is None or found.high is None:
+        mine, theirs = group.passes
+        return Claim(Rung.UNKNOWN, f"at {group.shape} {mine} and {theirs} profiling passes: at least 3 in each arm are needed")
+    text = f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}] of its time in the {OVER} arm at {group.shape} ({found.n} passes)"
+    if found.high < 1:
+        return Claim(Rung.YES, text)
+    return Claim(Rung.NO if found.low >= 1 else Rung.UNKNOWN, text)

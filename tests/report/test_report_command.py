@@ -1,0 +1,73 @@
+"""`sparsegate report` reads a run's folder and changes nothing in it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import crafted_run as c
+import pytest
+
+from pipeline.records import io
+from pipeline.records.evidence import RECORD_OF_STAGE
+
+
+@pytest.fixture
+def folder(tmp_path):
+    evidence = c.evidence()
+    run = tmp_path / "logs" / "crafted" / "20261130-101112-abcd"
+    io.write(run / "run.json", evidence.run)
+    for stage in RECORD_OF_STAGE:
+        if (record := getattr(evidence, stage)) is not None:
+            io.write(run / "records" / f"{stage}.json", record)
+    return run
+
+
+def sparsegate(*args, **env):
+    import os
+
+    return subprocess.run([sys.executable, "-m", "pipeline", *map(str, args)], capture_output=True, text=True, env={**os.environ, **env})
+
+
+def test_report_reads_a_folder_and_leaves_it_as_it_was(folder):
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    done = sparsegate("report", folder)
+    assert done.returncode == 0, done.stderr
+    assert "6 selected missed by tail" in done.stdout
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_json_is_the_verdict_record(folder):
+    found = json.loads(sparsegate("report", folder, "--format", "json").stdout)
+    assert found["schema"] == "sparsegate.verdict/1"
+    assert [row["of"] for row in found["ladder"]] == ["stem", "body", "tail", "engine batch=32", "service"]
+
+
+def test_pipes_get_80_columns_and_COLUMNS_widens(folder):
+    assert max(map(len, sparsegate("report", folder, COLUMNS="").stdout.splitlines())) <= 80
+    assert max(map(len, sparsegate("report", folder, COLUMNS="130").stdout.splitlines())) > 80
+
+
+def test_what_is_no_run_is_one_clear_line(tmp_path):
+    done = sparsegate("report", tmp_path)
+    assert done.returncode == 2
+    assert "run.json" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_damaged_record_is_named(folder):
+    (folder / "records" / "tactics.json").write_bytes(b"{")
+    done = sparsegate("report", folder)
+    assert done.returncode == 2
+    assert "tactics.json" in done.stderr
+
+
+def test_the_report_imports_nothing_heavy(folder):
+    code = (
+        "import sys; from pipeline.cli import group; group(['report', sys.argv[1]], standalone_mode=False);"
+        "heavy = {'torch', 'onnx', 'onnxruntime', 'sklearn', 'modelopt', 'numpy', 'pydantic', 'rich'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,79 @@
+"""The report answers on its first screen, says how sure it is on its second, and ends with what to do next."""
+
+from __future__ import annotations
+
+import crafted_run as c
+import pytest
+
+from pipeline import report
+from pipeline.records.verdict import JudgedRule, RuleResult, Verdict
+from pipeline.verdict import diagnosis, ladder
+
+
+def judged(evidence, *rules, outcome=RuleResult.PASS):
+    from msgspec.structs import replace
+
+    found = Verdict(outcome=outcome, rules=list(rules), ladder=ladder.build(evidence), findings=diagnosis.diagnose(evidence))
+    return replace(evidence, gate=found)
+
+
+def rule(outcome=RuleResult.PASS, why="the upper bound is below the budget"):
+    return JudgedRule(
+        id="latency:sparse/dense:batch=32:p50",
+        kind="latency",
+        outcome=outcome,
+        text="sparse/dense p50 at batch=32 at most 1.1",
+        why=why,
+        value=0.9,
+        low=0.88,
+        high=0.93,
+        budget=1.1,
+        unit="x",
+        n=20,
+    )
+
+
+@pytest.mark.parametrize("evidence", [c.evidence(), c.on_onnxruntime()], ids=["tensorrt", "onnxruntime"])
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_no_line_is_wider_than_the_terminal(evidence, width):
+    text = report.run_text(judged(evidence, rule()), width)
+    assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_the_first_line_is_the_outcome_and_the_last_is_the_next_step():
+    lines = report.run_text(judged(c.evidence(), rule()), 80).rstrip("\n").splitlines()
+    assert lines[0] == "PASS  crafted/20261130-101112-abcd"
+    assert any(line.startswith("next: ") for line in lines[-3:])
+
+
+def test_the_first_screen_holds_rules_and_ladder():
+    screen = "\n".join(report.run_text(judged(c.evidence(), rule()), 80).splitlines()[:24])
+    assert "sparse/dense p50 at batch=32 at most 1.1" in screen
+    assert "[0.88, 0.93]" in screen
+    assert "6 selected missed by tail: " in screen
+    assert "stem: dense (SG303)" in screen
+
+
+def test_a_broken_rule_is_the_next_step():
+    evidence = judged(c.evidence(), rule(RuleResult.FAIL, "the lower bound is above the budget"), outcome=RuleResult.FAIL)
+    text = report.run_text(evidence, 80)
+    assert text.startswith("FAIL")
+    assert "do not release" in text.split("next: ")[-1]
+
+
+def test_names_are_never_markup_nor_escapes():
+    evil = c.layer("body|<img src=x>\x1b[31m")
+    export = c.exported(layers=[c.ExportedLayer(layer=evil, proof=c.YES, text="`x`")])
+    evidence = judged(c.evidence(train=None, freeze=None, export=export), rule())
+    assert "\x1b" not in report.run_text(evidence, 80)
+    markdown = report.run_markdown(evidence)
+    assert "\x1b" not in markdown
+    assert "<img" not in markdown.replace("\\<", "")
+    assert "body\\|" in markdown
+
+
+def test_markdown_names_every_layer_with_its_reason():
+    markdown = report.run_markdown(judged(c.evidence(), rule()))
+    assert markdown.startswith("# PASS: crafted/20261130")
+    for word in ("| body |", "| tail |", "| stem |", "dense-faster", "## Budgets", "## Size", "**Next:**"):
+        assert word in markdown
