@@ -4,50 +4,97 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+from pipeline.recipe.marks import BesideRecipe, OneOf
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
+EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[float, Field(gt=0.0)]
+File = Annotated[str, Field(min_length=1), BesideRecipe()]
+"""A path; a relative one starts at the recipe's folder."""
+CallableName = Annotated[str, Field(pattern=r"^[^:]+:[A-Za-z_][A-Za-z0-9_.]*$"), BesideRecipe()]
+"""`path.py:name` (from the recipe's folder) or `package.module:name`."""
 
 
 class Section(BaseModel):
-    """Base of all sections: unknown keys are errors."""
+    """Base of all sections: unknown keys are errors, values keep the type that YAML gives them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class Model(Section):
-    """Where the model comes from: exactly one of the kinds."""
+    """Where the model comes from: exactly one of `python`, `timm`, `torchvision`, `onnx`."""
 
-    python: str | None = None
-    """`path.py:callable` beside the recipe, or `package.module:callable`; returns a torch.nn.Module."""
+    model_config = ConfigDict(json_schema_extra=OneOf("python", "timm", "torchvision", "onnx").schema)
+
+    python: CallableName | None = None
+    """`path.py:callable` beside the recipe, or `package.module:callable`; called with `args`, it returns a torch.nn.Module."""
     timm: str | None = None
-    """Name of a timm model."""
+    """Name of a timm model, such as `resnet50.a1_in1k`; its own configuration says how images are prepared."""
     torchvision: str | None = None
-    """Name of a torchvision classification model."""
-    onnx: str | None = None
+    """Name of a torchvision classification model, such as `vit_b_16`."""
+    onnx: File | None = None
     """An ONNX file: the chain is entered at `export`, rungs 1 and 2 are not applicable."""
     prune: bool = False
     """onnx: make the sparse arm by magnitude pruning on the deployed axes; the file itself is then the dense arm."""
     args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the callable or of the model's constructor."""
-    checkpoint: str | None = None
-    """Trained weights: safetensors, or a torch file that loads with weights_only=True."""
+    checkpoint: File | None = None
+    """Trained weights, which replace the dense training: safetensors, or a torch file that loads with weights_only=True."""
+    inputs: list[Name] = Field(default_factory=lambda: ["x"], min_length=1)
+    """Names of the model's inputs, in the order of its forward()."""
+    heads: list[Name] = Field(default_factory=lambda: ["label"], min_length=1)
+    """Names of the model's outputs (its task heads), in the order in which forward() returns them."""
+    files: list[File] = Field(default_factory=list)
+    """Other files that the callable reads: a change in one trains anew."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Model:
+        OneOf("python", "timm", "torchvision", "onnx").check(self)
+        if self.prune and self.onnx is None:
+            raise ValueError("prune is for an onnx model; a torch model gets its 2:4 masks in training")
+        return self
+
+
+class Slices(Section):
+    """What parts of the samples are judged apart: by class always, and by these."""
+
+    csv: File | None = None
+    """A CSV file with one row per sample: `split` (train, select, test), `sample` (number, or the image's path in its folder), and a column per axis."""
+    columns: list[Name] = Field(default_factory=list)
+    """csv: the columns to slice by; every column but `split` and `sample` when empty."""
+    python: CallableName | None = None
+    """`path.py:callable`; called with the split's name and the split, it returns a mapping of axis to one label per sample."""
 
 
 class Data(Section):
-    """Where the samples come from: exactly one of the kinds."""
+    """Where the samples come from: exactly one of `digits`, `python`, `imagefolder`, `npz`."""
+
+    model_config = ConfigDict(json_schema_extra=OneOf("digits", "python", "imagefolder", "npz").schema)
 
     digits: bool = False
-    """scikit-learn's handwritten digits: 1,797 images of 8x8, inside that package."""
-    python: str | None = None
-    """`path.py:callable`; returns train, select and test splits."""
-    imagefolder: str | None = None
-    """A folder of train/ val/ (and test/) with a subfolder of images per class."""
-    npz: str | None = None
-    """A .npz file with train_x, train_y, select_x, ... arrays."""
+    """scikit-learn's handwritten digits: 1,797 images of 8x8, inside that package; nothing is downloaded."""
+    python: CallableName | None = None
+    """`path.py:callable`; called with `args`, it returns the splits train, select and test."""
+    imagefolder: File | None = None
+    """A folder of train/, test/ and (or it is taken from train/) select/, each with a subfolder of images per class; val/ stands for test/."""
+    npz: File | None = None
+    """A .npz file with train_x, train_label, select_x, select_label, test_x, test_label: `x` is the input's name, `label` the head's."""
     args: dict[str, Any] = Field(default_factory=dict)
-    """Keyword arguments of the callable or reader."""
+    """Keyword arguments of the callable or of the reader (docs/recipes.md lists those of each reader)."""
+    heads: dict[Name, Literal["accuracy", "top5", "mse", "mae"]] = Field(default_factory=lambda: {"label": "accuracy"}, min_length=1)
+    """Metric of each task head."""
+    slices: Slices = Field(default_factory=Slices)
+    """What else than the class the samples are sliced by."""
+    files: list[File] = Field(default_factory=list)
+    """Other files that the callable reads: a change in one trains anew."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Data:
+        OneOf("digits", "python", "imagefolder", "npz").check(self)
+        return self
 
 
 class Phase(Section):
@@ -56,17 +103,25 @@ class Phase(Section):
     epochs: int = Field(10, ge=0)
     """Passes over the training split; 0 skips the phase."""
     batch_size: PositiveInt = 64
-    """Samples per step."""
-    lr: float = Field(0.01, gt=0)
+    """Samples per step; the batches of an epoch differ by at most one sample in size."""
+    lr: Positive = 0.01
     """Peak learning rate."""
     optimizer: Literal["sgd", "adamw"] = "sgd"
     """Optimizer."""
     momentum: Share = 0.9
-    """SGD momentum."""
+    """sgd: momentum (Nesterov's)."""
     weight_decay: float = Field(1e-4, ge=0)
-    """Weight decay; masked weights stay zero whatever it is."""
+    """Weight decay of weights with two or more axes; masked weights stay zero whatever it is."""
     schedule: Literal["constant", "cosine"] = "cosine"
     """Learning rate over the phase."""
+    warmup_epochs: float = Field(0.0, ge=0)
+    """Epochs in which the learning rate rises linearly to its peak."""
+    clip_norm: Positive | None = None
+    """Gradients are scaled down to this norm when theirs is larger."""
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """Arithmetic of the training step: bf16 and fp16 are mixed precision, weights stay fp32."""
+    keep: Literal["last", "best"] = "last"
+    """Which epoch's weights go on: the last, or the best on the select split."""
 
 
 class Masks(Section):
@@ -112,6 +167,12 @@ class BatchRange(Section):
     max: PositiveInt = 64
     """Largest batch of the profile."""
 
+    @model_validator(mode="after")
+    def _ordered(self) -> BatchRange:
+        if not self.min <= self.opt <= self.max:
+            raise ValueError(f"min <= opt <= max is needed, not {self.min}, {self.opt}, {self.max}")
+        return self
+
 
 class Export(Section):
     """torch -> ONNX."""
@@ -140,11 +201,11 @@ class Measure(Section):
 
     batches: list[PositiveInt] = Field(default_factory=list)
     """Batch sizes to time; the opt batch when empty."""
-    seconds: float = Field(10.0, gt=0)
+    seconds: Positive = 10.0
     """Time limit of sampling per batch size."""
     rounds: int = Field(20, ge=3)
     """Least number of rounds; in each round every arm runs one block, in random order."""
-    block_ms: float = Field(20.0, gt=0)
+    block_ms: Positive = 20.0
     """Length of a block, before a round's quantile of it is taken."""
     layer_passes: int = Field(3, ge=0)
     """Profiling passes for layer times."""
@@ -195,25 +256,35 @@ class Gate(Section):
 class Recipe(Section):
     """A recipe: one model, from training to a release decision."""
 
+    extends: File | None = None
+    """Another recipe whose keys hold where this one says nothing; lists and kinds of model or data are replaced whole."""
+    environment: dict[EnvironmentName, str | None] = Field(default_factory=dict)
+    """The environment variables that values may name as `${NAME}`, each with its default (null: it must be set)."""
     name: Name
     """Names the folders of its outputs."""
     description: str = ""
     """What it is for."""
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**32)
     """Seed of initialisation, data order, masks and sampling."""
     model: Model
     """The model."""
     data: Data
     """The samples."""
     train: Train = Field(default_factory=Train)
-    """Stage 1."""
+    """Stage 1, train."""
     freeze: Freeze = Field(default_factory=Freeze)
-    """Stage 2."""
+    """Stage 2, freeze."""
     export: Export = Field(default_factory=Export)
-    """Stage 3."""
+    """Stage 3, export."""
     build: Build = Field(default_factory=Build)
-    """Stage 4."""
+    """Stage 4, build."""
     measure: Measure = Field(default_factory=Measure)
-    """Stage 6."""
+    """Stage 6, measure."""
     gate: Gate = Field(default_factory=Gate)
-    """Stage 7."""
+    """Stage 7, gate."""
+
+    @model_validator(mode="after")
+    def _heads_agree(self) -> Recipe:
+        if list(self.data.heads) != self.model.heads:
+            raise ValueError(f"model.heads is {self.model.heads} but data.heads is {list(self.data.heads)}: name the same heads in the same order")
+        return self
