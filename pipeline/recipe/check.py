@@ -80,7 +80,9 @@ def check(document: Document) -> Recipe:
         RecipeError: with every problem found.
     """
     if not isinstance(document.values, dict):
-        raise RecipeError([Problem(document.where(()), "a recipe is a mapping of keys to values", "`sparsegate schema recipe` lists its keys")])
+        raise RecipeError(
+            [Problem(document.where(()), "a recipe is a mapping of keys to values", "`sparsegate schema recipe` lists its keys")]
+        )
     try:
         return Recipe.model_validate(document.values)
     except ValidationError as error:
@@ -108,5 +110,5 @@ def _known(loc: Path_, document: Document, keep_last: bool) -> Path_:
 
 
 def _order(where: str) -> tuple[str, int, int]:
-    label, line, column = (where.rsplit(":", 2) + ["", ""])[:3]
+    label, line, column = [*where.rsplit(":", 2), "", ""][:3]
     return (label, int(line), int(column)) if line.isdigit() and column.isdigit() else (where, 0, 0)

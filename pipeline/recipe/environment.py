@@ -46,7 +46,9 @@ def _filled(value: Any, path: Path_, document: Document, known: dict[str, Any], 
             return match[0]
         found = os.environ.get(name, known[name])
         if found is None:
-            problems.append(Problem(document.where(path), f"the environment variable {name} is not set", f"export {name}=..., or give it a default"))
+            problems.append(
+                Problem(document.where(path), f"the environment variable {name} is not set", f"export {name}=..., or give it a default")
+            )
             return match[0]
         return str(found)
 

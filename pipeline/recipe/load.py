@@ -52,7 +52,9 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> LoadedRecipe
     text = read_text(path)
     document = parse(text, str(path))
     if not isinstance(document.values, dict):
-        raise RecipeError([Problem(document.where(()), "a recipe is a mapping of keys to values", "`sparsegate schema recipe` lists its keys")])
+        raise RecipeError(
+            [Problem(document.where(()), "a recipe is a mapping of keys to values", "`sparsegate schema recipe` lists its keys")]
+        )
     document = inherited(document, path)
     settings.apply(document, overrides)
     fill(document)

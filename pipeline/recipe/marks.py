@@ -31,5 +31,3 @@ class OneOf:
         given = [key for key in self.keys if getattr(section, key) not in (None, False)]
         if len(given) != 1:
             raise ValueError(f"give exactly one of {', '.join(self.keys)}" + (f", not {' and '.join(given)}" if given else ""))
-
-

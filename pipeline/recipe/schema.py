@@ -58,11 +58,18 @@ class Model(Section):
         return self
 
 
+Metric = Literal["accuracy", "top5", "mse", "mae"]
+
+
+def _one_head() -> dict[str, Metric]:
+    return {"label": "accuracy"}
+
+
 class Slices(Section):
     """What parts of the samples are judged apart: by class always, and by these."""
 
     csv: File | None = None
-    """A CSV file with one row per sample: `split` (train, select, test), `sample` (number, or the image's path in its folder), and a column per axis."""
+    """A CSV file with a row per sample: `split`, `sample` (number, or path of the image in its split), and a column per axis."""
     columns: list[Name] = Field(default_factory=list)
     """csv: the columns to slice by; every column but `split` and `sample` when empty."""
     python: CallableName | None = None
@@ -79,12 +86,12 @@ class Data(Section):
     python: CallableName | None = None
     """`path.py:callable`; called with `args`, it returns the splits train, select and test."""
     imagefolder: File | None = None
-    """A folder of train/, test/ and (or it is taken from train/) select/, each with a subfolder of images per class; val/ stands for test/."""
+    """A folder with train/, test/ (or val/) and select/ (else it is taken from train/), each with a subfolder of images per class."""
     npz: File | None = None
     """A .npz file with train_x, train_label, select_x, select_label, test_x, test_label: `x` is the input's name, `label` the head's."""
     args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the callable or of the reader (docs/recipes.md lists those of each reader)."""
-    heads: dict[Name, Literal["accuracy", "top5", "mse", "mae"]] = Field(default_factory=lambda: {"label": "accuracy"}, min_length=1)
+    heads: dict[Name, Metric] = Field(default_factory=_one_head, min_length=1)
     """Metric of each task head."""
     slices: Slices = Field(default_factory=Slices)
     """What else than the class the samples are sliced by."""
@@ -286,5 +293,7 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _heads_agree(self) -> Recipe:
         if list(self.data.heads) != self.model.heads:
-            raise ValueError(f"model.heads is {self.model.heads} but data.heads is {list(self.data.heads)}: name the same heads in the same order")
+            raise ValueError(
+                f"model.heads is {self.model.heads} but data.heads is {list(self.data.heads)}: name the same heads in the same order"
+            )
         return self

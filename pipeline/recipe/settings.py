@@ -37,7 +37,8 @@ def _apply_one(document: Document, override: str) -> None:
     if not sign or not all(parts):
         raise RecipeError([Problem(label, "not of the form key=value", "such as --set train.dense.epochs=3")])
     value = parse(text, label, marked=False)
-    holder, path = document.values, ()
+    holder: Any = document.values
+    path: Path_ = ()
     for part in parts[:-1]:
         holder, path = _below(holder, part, path, label)
     step = _step(holder, parts[-1], path, label)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -13,12 +14,16 @@ if TYPE_CHECKING:
 
 
 class Split(Protocol):
-    """Indexable samples, batched as numpy arrays so that nothing that only measures needs torch."""
+    """Indexable samples, batched as numpy arrays so that nothing that only measures needs torch.
+
+    A training split may also have `augmented(index, rng)`: like `batch`, with random changes drawn from `rng`
+    (a `numpy.random.Generator`) alone, so that the same seed trains the same weights.
+    """
 
     def __len__(self) -> int: ...
 
     def batch(self, index: np.ndarray) -> tuple[Arrays, Arrays]:
-        """Inputs by name [n, ...] float32 and targets by head [n] for the given sample numbers."""
+        """Inputs by name [n, ...] float32, in the order of the model's forward(), and targets by head [n] for the given sample numbers."""
         ...
 
     def slices(self) -> Mapping[str, np.ndarray]:
@@ -34,7 +39,7 @@ class Data:
     select: Split
     test: Split
     heads: Mapping[str, str] = field(default_factory=lambda: {"label": "accuracy"})
-    """Metric by head."""
+    """Metric by head, in the order of the model's outputs."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,18 @@ class ModelSource:
     """How to make a fresh, untrained (or pretrained) torch model."""
 
     build: Callable[[], Any]
-    """Returns a new `torch.nn.Module` in eval or train mode, on the CPU."""
+    """Returns a new `torch.nn.Module` in eval or train mode, on the CPU; draws from torch's, numpy's and Python's global generators."""
     input_names: tuple[str, ...] = ("x",)
     heads: tuple[str, ...] = ("label",)
     """Names of the outputs, in the order in which the model returns them."""
+    trained: bool = False
+    """The weights come from `model.checkpoint`: there is no dense training."""
+    onnx: Path | None = None
+    """The file of an `onnx:` model, which has no torch module: `build` raises InputError."""
+
+    def make(self, seed: int) -> Any:
+        """A new module whose random initialisation depends on `seed` alone; global generators are left as they were."""
+        from pipeline.sources.seeded import seeded
+
+        with seeded(seed):
+            return self.build()

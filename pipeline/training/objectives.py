@@ -1,0 +1,80 @@
+"""What a head is trained towards and what of it is shown: a row per metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+
+class Objective(msgspec.Struct, frozen=True):
+    """A loss to train on, and a score to follow (higher is better)."""
+
+    loss: Callable[[Tensor, Tensor], Tensor]
+    """Outputs [n, ...] and targets [n, ...] -> a scalar."""
+    score: Callable[[np.ndarray, np.ndarray], float]
+
+
+def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    from torch.nn.functional import cross_entropy
+
+    return cross_entropy(outputs, targets.long())
+
+
+def _squared(outputs: Tensor, targets: Tensor) -> Tensor:
+    from torch.nn.functional import mse_loss
+
+    return mse_loss(outputs.reshape(targets.shape), targets.float())
+
+
+def _absolute(outputs: Tensor, targets: Tensor) -> Tensor:
+    from torch.nn.functional import l1_loss
+
+    return l1_loss(outputs.reshape(targets.shape), targets.float())
+
+
+def _share_right(outputs: np.ndarray, targets: np.ndarray) -> float:
+    return float((outputs.argmax(axis=1) == targets).mean())
+
+
+def _share_in_top5(outputs: np.ndarray, targets: np.ndarray) -> float:
+    import numpy as np
+
+    top = np.argsort(-outputs, axis=1, kind="stable")[:, :5]
+    return float((top == targets[:, None]).any(axis=1).mean())
+
+
+def _negative_squared(outputs: np.ndarray, targets: np.ndarray) -> float:
+    return -float(((outputs.reshape(targets.shape) - targets) ** 2).mean())
+
+
+def _negative_absolute(outputs: np.ndarray, targets: np.ndarray) -> float:
+    return -float(abs(outputs.reshape(targets.shape) - targets).mean())
+
+
+OBJECTIVES: dict[str, Objective] = {
+    "accuracy": Objective(_cross_entropy, _share_right),
+    "top5": Objective(_cross_entropy, _share_in_top5),
+    "mse": Objective(_squared, _negative_squared),
+    "mae": Objective(_absolute, _negative_absolute),
+}
+"""Metric -> objective."""
+
+
+def objectives(heads: Mapping[str, str]) -> dict[str, Objective]:
+    """The objective of each head.
+
+    Raises:
+        InputError: a metric without a row.
+    """
+    unknown = [metric for metric in heads.values() if metric not in OBJECTIVES]
+    if unknown:
+        raise InputError(f"no training objective for the metric {unknown[0]!r}", where="data.heads", hint=f"known: {', '.join(OBJECTIVES)}")
+    return {head: OBJECTIVES[metric] for head, metric in heads.items()}
