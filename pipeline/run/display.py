@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
@@ -64,7 +64,7 @@ class BarDisplay:
 
 
 @contextmanager
-def display(quiet: bool) -> Iterator[tuple[Progress, object]]:
+def display(quiet: bool) -> Iterator[tuple[Progress, Callable[[StageStatus], None]]]:
     """A progress callback and a stage callback for standard error."""
     if quiet:
         yield (lambda *_, **__: None), (lambda _: None)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pipeline.errors import StageError
 from pipeline.progress import Progress, silent
 from pipeline.records.artifact import Artifact
 from pipeline.records.evidence import RECORD_OF_STAGE
 from pipeline.records.io import Record, decode
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 Sections = Mapping[str, Any]
@@ -57,6 +60,20 @@ class Work:
     def file(self, stage: str, artifact: Artifact) -> Path:
         """An earlier stage's file."""
         return self.upstream[stage].folder / artifact.path
+
+    def state(self, stage: str, artifact: Artifact) -> dict[str, Tensor]:
+        """An earlier stage's state dict (or masks)."""
+        from pipeline import sources
+
+        return sources.load_state(self.file(stage, artifact))
+
+    def save_state(self, name: str, state: Mapping[str, Tensor]) -> Artifact:
+        """Write a state dict (or masks) as `<name>.safetensors`."""
+        from pipeline import sources
+
+        path = self.folder / f"{name}.safetensors"
+        sources.save_state(path, state)
+        return self.artifact(path)
 
     def artifact(self, path: Path) -> Artifact:
         """Record a file that this stage made."""

@@ -55,8 +55,8 @@ def _from_torch(work: Work) -> OnnxArms:
     arms: list[OnnxArm] = []
     parity: list[Parity] = []
     for name, weights in (("sparse", frozen.sparse), ("dense", frozen.dense)):
-        model = source.build().eval()
-        model.load_state_dict(sources.load_state(work.file("freeze", weights)))
+        model = source.make(work.seed)
+        sources.load_into(model, work.state("freeze", weights), where=f"export: {weights.path}")
         arm = _export(model, name, data.select.batch(_first(_example_batch(section["batch"])))[0], heads, work)
         arms.append(arm)
         for size in sorted(set(section["batch"].values())):

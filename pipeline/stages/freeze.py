@@ -28,30 +28,29 @@ def key(sections: Sections, base: Path) -> dict[str, Any]:
 
 def execute(work: Work) -> FrozenModel:
     """Freeze the checkpoint's masked weights and prove rung 2 per layer."""
-    from pipeline import sources, sparsity
+    from pipeline import sparsity
 
     checkpoint = work.record("train", Checkpoint)
-    weights = sources.load_state(work.file("train", checkpoint.weights))
-    dense = sources.load_state(work.file("train", checkpoint.dense))
-    masks = sources.load_state(work.file("train", checkpoint.masks))
+    weights, masks = work.state("train", checkpoint.weights), work.state("train", checkpoint.masks)
     if sparsity.mask_digest(masks) != checkpoint.mask_digest:
         raise StageError(
             "the masks are not those that training recorded", where=f"freeze: {checkpoint.masks.path}", hint="run again with --force train"
         )
 
     frozen = sparsity.freeze(weights, masks, on_regrowth=work.section("freeze")["on_regrowth"])
-    difference = _difference(work, {**weights, **{name: weights[name] * mask for name, mask in masks.items()}}, frozen.weights)
+    masked = {**weights, **{name: weights[name] * mask for name, mask in masks.items()}}
+    difference = _difference(work, masked, frozen.weights)
     if difference != 0.0:
         raise StageError(f"outputs of the frozen model differ from the masked model's by {difference:g}", where="freeze")
     decided = {decision.layer.weight: decision.layer for decision in checkpoint.layers}
     return FrozenModel(
-        sparse=work.artifact(sources.save_state(work.folder / "sparse.safetensors", frozen.weights)),
-        dense=work.artifact(sources.save_state(work.folder / "dense.safetensors", dense)),
+        sparse=work.save_state("sparse", frozen.weights),
+        dense=work.save_state("dense", work.state("train", checkpoint.dense)),
         mask_digest=frozen.mask_digest,
         weights_digest=frozen.weights_digest,
         layers=[
-            FrozenLayer(layer=decided[proof.weight], proof=proof.rung, zero_fraction=proof.zero_fraction, text=proof.text)
-            for proof in frozen.proofs
+            FrozenLayer(layer=decided[name], proof=found.proof, zero_fraction=found.zero_fraction, text=found.text)
+            for name, found in frozen.layers.items()
         ],
         max_difference=difference,
         remasked=frozen.remasked,
@@ -66,10 +65,10 @@ def _difference(work: Work, masked: Mapping[str, Tensor], frozen: Mapping[str, T
 
     source = sources.model_source(work.section("model"), work.base)
     data = sources.data_source(work.section("data"), work.base)
-    part = sources.Subset(data.select, np.arange(min(samples, len(data.select))))
+    inputs, _ = data.select.batch(np.arange(min(samples, len(data.select))))
     outputs = []
     for state in (masked, frozen):
-        model = source.build()
-        model.load_state_dict(dict(state))
-        outputs.append(training.predict(model, part, heads=tuple(data.heads), device="cpu"))
-    return max(float(np.abs(outputs[0][head].astype(np.float64) - outputs[1][head]).max()) for head in data.heads)
+        model = source.make(work.seed)
+        sources.load_into(model, state, where="freeze")
+        outputs.append(training.forward(model, inputs, heads=data.heads))
+    return max(float(np.abs(outputs[0][head] - outputs[1][head]).max()) for head in data.heads)

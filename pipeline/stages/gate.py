@@ -23,7 +23,7 @@ def execute(work: Work) -> Verdict:
     from pipeline.records.evidence import Evidence
 
     section = work.section("gate")
-    evidence = Evidence(
-        folders={stage: upstream.folder for stage, upstream in work.upstream.items()}, **{s: u.record for s, u in work.upstream.items()}
-    )
+    folders = {stage: upstream.folder for stage, upstream in work.upstream.items()}
+    records: dict[str, Any] = {stage: upstream.record for stage, upstream in work.upstream.items()}
+    evidence = Evidence(folders=folders, **records)
     return api.judge(evidence, section["rules"], alpha=section["alpha"])

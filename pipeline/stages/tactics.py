@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pipeline.records.engines import Engine, Engines
-from pipeline.records.tactics import TacticReport
+from pipeline.records.tactics import Build, Source, TacticReport
 from pipeline.stages.base import Sections, Work
 
 REVISION = 1
@@ -47,7 +47,8 @@ def _read(engine: Engine, work: Work) -> TacticReport:
 
 def _joined(reports: list[TacticReport]) -> TacticReport:
     """One report over all engines: ids of builds and sources are counted on."""
-    sources, builds = [], []
+    sources: list[Source] = []
+    builds: list[Build] = []
     for report in reports:
         shift = len(sources)
         sources += report.sources
@@ -55,7 +56,7 @@ def _joined(reports: list[TacticReport]) -> TacticReport:
     return TacticReport(sources=sources, builds=builds)
 
 
-def _shifted(build: Any, shift: int, new_id: int) -> Any:
+def _shifted(build: Build, shift: int, new_id: int) -> Build:
     replace = msgspec.structs.replace
     return replace(
         build,

@@ -9,17 +9,19 @@ from pipeline.records.checkpoint import Checkpoint
 from pipeline.stages.base import Sections, Work, pick
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    import numpy as np
     from torch import Tensor, nn
+    from torch.optim import Optimizer
 
+    from pipeline.records.artifact import Artifact
     from pipeline.records.quality import Quality
-    from pipeline.sources.base import Data, ModelSource
+    from pipeline.sources.base import Data, Split
 
 REVISION = 1
 NEEDS: tuple[str, ...] = ()
 PACKAGES = ("torch", "torchvision", "timm", "nvidia-modelopt", "scikit-learn", "numba")
-SPLITS = ("select", "test")
 
 
 def key(sections: Sections, base: Path) -> dict[str, Any]:
@@ -35,20 +37,20 @@ def key(sections: Sections, base: Path) -> dict[str, Any]:
 
 
 def execute(work: Work) -> Checkpoint:
-    """Train the dense baseline, choose masks, train with them held, and evaluate both models on the splits that trained nothing."""
+    """Train the dense baseline, choose masks, train with them held; evaluate both models on the splits that trained nothing."""
     from pipeline import sources, sparsity
 
-    section = work.section("train")
+    masks = work.section("train")["masks"]
     source = sources.model_source(work.section("model"), work.base)
     data = sources.data_source(work.section("data"), work.base)
-    device = _device(section["device"])
+    device = _device(work)
 
-    model = _new_model(source, work)
-    _fit(model, "dense", work, data, device)
-    dense = sources.save_state(work.folder / "dense.safetensors", model.state_dict())
-    dense_quality = _evaluate(model, "dense", source, data, device, work)
+    model = source.make(work.seed)
+    if not source.trained:
+        _fit(model, "dense", work, data, device)
+    dense = work.save_state("dense", model.state_dict())
+    dense_quality = _evaluate(model, "dense", data, device, work)
 
-    masks = section["masks"]
     proposal = sparsity.propose(
         model,
         criterion=masks["criterion"],
@@ -61,14 +63,14 @@ def execute(work: Work) -> Checkpoint:
     holder = sparsity.hold(model, proposal.masks)
     _fit(model, "finetune", work, data, device, attach=holder.attach)
     holder.detach()
-    masked_quality = _evaluate(model, "masked", source, data, device, work)
+    masked_quality = _evaluate(model, "masked", data, device, work)
 
     return Checkpoint(
-        dense=work.artifact(dense),
-        weights=work.artifact(sources.save_state(work.folder / "weights.safetensors", model.state_dict())),
-        masks=work.artifact(sources.save_state(work.folder / "masks.safetensors", proposal.masks)),
+        dense=dense,
+        weights=work.save_state("weights", model.state_dict()),
+        masks=work.save_state("masks", proposal.masks),
         mask_digest=sparsity.mask_digest(proposal.masks),
-        history=work.artifact(history) if (history := work.folder / "history.csv").is_file() else None,
+        history=_history(work),
         layers=proposal.decisions,
         dense_quality=dense_quality,
         masked_quality=masked_quality,
@@ -76,28 +78,16 @@ def execute(work: Work) -> Checkpoint:
     )
 
 
-def _device(wanted: str) -> str:
+def _device(work: Work) -> str:
     import torch
 
+    wanted = str(work.section("train")["device"])
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     return wanted
 
 
-def _new_model(source: ModelSource, work: Work) -> nn.Module:
-    """A fresh model, initialised from the recipe's seed, with the recipe's checkpoint where it names one."""
-    import torch
-
-    from pipeline import sources
-
-    torch.manual_seed(work.seed)
-    model: nn.Module = source.build()
-    if checkpoint := work.section("model").get("checkpoint"):
-        model.load_state_dict(sources.load_state(work.base / checkpoint))
-    return model
-
-
-def _fit(model: nn.Module, phase: str, work: Work, data: Data, device: str, **hooks: Any) -> None:
+def _fit(model: nn.Module, phase: str, work: Work, data: Data, device: str, attach: Callable[[Optimizer], None] | None = None) -> None:
     from pipeline import training
 
     section = work.section("train")
@@ -105,35 +95,45 @@ def _fit(model: nn.Module, phase: str, work: Work, data: Data, device: str, **ho
         model,
         data.train,
         heads=data.heads,
-        phase={**section[phase], "name": phase},
+        phase=section[phase],
         seed=work.seed,
         device=device,
         threads=section["threads"],
+        attach=attach,
         select=data.select,
         folder=work.folder,
         progress=work.progress,
-        **hooks,
+        name=phase,
     )
 
 
-def _evaluate(model: nn.Module, who: str, source: ModelSource, data: Data, device: str, work: Work) -> list[Quality]:
+def _evaluate(model: nn.Module, who: str, data: Data, device: str, work: Work) -> list[Quality]:
     from pipeline import training
     from pipeline.stages.evaluation import evaluate
 
-    def predict(split: Any) -> Mapping[str, Any]:
-        return training.predict(model, split, heads=tuple(data.heads), device=device)
+    threads = work.section("train")["threads"]
+
+    def predict(split: Split) -> Mapping[str, np.ndarray]:
+        return training.predict(model, split, heads=data.heads, device=device, threads=threads)
 
     return evaluate(predict, data, who=who, backend="torch", work=work)
 
 
-def _calibration(data: Data, batches: int = 8, size: int = 64) -> list[dict[str, Tensor]]:
+def _history(work: Work) -> Artifact | None:
+    """The epochs' CSV; the state to resume from has served."""
+    from pipeline import training
+
+    training.clear(work.folder)
+    path = work.folder / "history.csv"
+    return work.artifact(path) if path.is_file() else None
+
+
+def _calibration(data: Data, batches: int = 8, size: int = 64) -> list[tuple[Tensor, ...]]:
     """Inputs of the training split for criteria that look at activations."""
     import numpy as np
     import torch
 
     count = min(len(data.train), batches * size)
     index = np.linspace(0, len(data.train) - 1, count).astype(np.int64)
-    return [
-        {name: torch.from_numpy(array) for name, array in data.train.batch(part)[0].items()}
-        for part in np.array_split(index, max(1, count // size))
-    ]
+    parts = np.array_split(index, max(1, count // size))
+    return [tuple(torch.from_numpy(array) for array in data.train.batch(part)[0].values()) for part in parts]

@@ -61,19 +61,27 @@ def predict(
         By head, float32 [len(split), ...].
     """
     import numpy as np
+
+    names, parts = list(heads), []
+    for start in range(0, len(split), batch_size):
+        inputs, _ = split.batch(np.arange(start, min(start + batch_size, len(split))))
+        parts.append(forward(model, inputs, heads=names, device=device, threads=threads))
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+
+
+def forward(
+    model: Module, inputs: Mapping[str, np.ndarray], *, heads: Iterable[str], device: str = "cpu", threads: int | None = None
+) -> dict[str, np.ndarray]:
+    """The model's outputs on one batch, in eval mode without gradients; arguments and result as for `predict`."""
     import torch
 
     from pipeline.training.repeatable import repeatable
 
-    names, parts = list(heads), []
     training = model.training
     model.to(device).eval()
     try:
         with torch.inference_mode(), repeatable(threads):
-            for start in range(0, len(split), batch_size):
-                inputs, _ = split.batch(np.arange(start, min(start + batch_size, len(split))))
-                found = by_head(model(*(torch.from_numpy(value).to(device) for value in inputs.values())), names)
-                parts.append({name: value.float().cpu().numpy() for name, value in found.items()})
+            found = by_head(model(*(torch.from_numpy(value).to(device) for value in inputs.values())), heads)
+            return {name: value.float().cpu().numpy() for name, value in found.items()}
     finally:
         model.train(training)
-    return {name: np.concatenate([part[name] for part in parts]) for name in names}
