@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pipeline.training.history import EpochRow, History
     from pipeline.training.loop import fit
-    from pipeline.training.outputs import predict
+    from pipeline.training.outputs import forward, predict
     from pipeline.training.resume import clear
 
-__all__ = ["EpochRow", "History", "clear", "fit", "predict"]
+__all__ = ["EpochRow", "History", "clear", "fit", "forward", "predict"]
 
-_HOMES = {"EpochRow": "history", "History": "history", "clear": "resume", "fit": "loop", "predict": "outputs"}
+_HOMES = {"EpochRow": "history", "History": "history", "clear": "resume", "fit": "loop", "forward": "outputs", "predict": "outputs"}
 
 
 def __getattr__(name: str) -> Any:
