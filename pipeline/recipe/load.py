@@ -31,8 +31,8 @@ class LoadedRecipe:
     """The file's own text, as it stands on disk."""
     digest: str
     """sha256 of the effective content: after `extends`, environment, `--set` and defaults."""
-    sections: dict[str, dict[str, Any]]
-    """Every section as plain JSON values with defaults filled in: what stages read and keys are made from."""
+    sections: dict[str, Any]
+    """The recipe as plain JSON values with defaults filled in: what stages read, and what keys are made from."""
     base: Path
     """Folder of the recipe: paths in it start here."""
 
@@ -65,6 +65,6 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> LoadedRecipe
         path=path,
         text=text,
         digest=hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest(),
-        sections={key: value for key, value in content.items() if isinstance(value, dict)},
+        sections=content,
         base=path.resolve().parent,
     )

@@ -117,24 +117,19 @@ def _one(name: str, plan: Plan, store: Store, done: dict[str, Stored], ledger: _
     return stored
 
 
-def sections_of(recipe: LoadedRecipe) -> dict[str, Any]:
-    """The recipe as the stages read it: its sections, and the seed."""
-    return {**recipe.sections, "seed": recipe.recipe.seed}
-
-
 def key_parts(stage: Stage, recipe: LoadedRecipe, needed: dict[str, Stored]) -> dict[str, Any]:
     """Everything that decides a stage's output."""
     return {
         "stage": stage.__name__.rpartition(".")[2],
         "revision": stage.REVISION,
         "inputs": {name: stored.output.digest for name, stored in needed.items()},
-        **stage.key(sections_of(recipe), recipe.base),
+        **stage.key(recipe.sections, recipe.base),
     }
 
 
 def _work(stage: Stage, plan: Plan, needed: dict[str, Stored], folder: Path) -> io.Record:
     upstream = {name: Upstream(read_record(name, stored.record_bytes()), stored.folder) for name, stored in needed.items()}
-    return stage.execute(Work(sections_of(plan.recipe), plan.recipe.base, folder, upstream, plan.progress))
+    return stage.execute(Work(plan.recipe.sections, plan.recipe.base, folder, upstream, plan.progress))
 
 
 def _outcome(done: dict[str, Stored]) -> str:

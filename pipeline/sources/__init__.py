@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipeline.sources.arrays import ArraySplit
+    from pipeline.sources.arrays import ArraySplit, Subset
     from pipeline.sources.base import Data, ModelSource, Split
     from pipeline.sources.data import data_source
     from pipeline.sources.models import model_source
@@ -17,6 +17,7 @@ __all__ = [
     "Data",
     "ModelSource",
     "Split",
+    "Subset",
     "data_source",
     "digests",
     "load_into",
@@ -30,6 +31,7 @@ _HOMES = {
     "Data": "base",
     "ModelSource": "base",
     "Split": "base",
+    "Subset": "arrays",
     "data_source": "data",
     "digests": "reads",
     "load_into": "state",

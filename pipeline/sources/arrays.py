@@ -10,6 +10,8 @@ from pipeline.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
+    from pipeline.sources.base import Split
+
     Arrays = dict[str, np.ndarray]
 
 
@@ -54,6 +56,29 @@ class ArraySplit:
     def slices(self) -> Mapping[str, np.ndarray]:
         """One label per sample and axis."""
         return self._slices
+
+
+class Subset:
+    """Some samples of a split, in the given order.
+
+    Args:
+        split: The whole.
+        index: Sample numbers of it [n].
+    """
+
+    def __init__(self, split: Split, index: np.ndarray) -> None:
+        self._split, self._index = split, index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def batch(self, index: np.ndarray) -> tuple[Arrays, Arrays]:
+        """Inputs and targets of the given numbers within the subset."""
+        return self._split.batch(self._index[index])
+
+    def slices(self) -> Mapping[str, np.ndarray]:
+        """One label per sample of the subset and axis."""
+        return {axis: labels[self._index] for axis, labels in self._split.slices().items()}
 
 
 def _as_input(values: np.ndarray) -> np.ndarray:

@@ -108,8 +108,8 @@ def _unwrapped(found: Any, path: Path) -> dict[str, Tensor]:
     return state
 
 
-def save_state(path: str | Path, state: Mapping[str, Tensor]) -> None:
-    """Write tensors as safetensors, in one step: a reader sees the old file or the new one.
+def save_state(path: str | Path, state: Mapping[str, Tensor]) -> Path:
+    """Write tensors as safetensors, in one step, and return the path: a reader sees the old file or the new one.
 
     Tied tensors are written once each under their own names, contiguous, from the CPU. The same state gives the same bytes.
     """
@@ -129,6 +129,7 @@ def save_state(path: str | Path, state: Mapping[str, Tensor]) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+    return path
 
 
 def load_into(model: Module, state: Mapping[str, Tensor], *, where: str) -> None:

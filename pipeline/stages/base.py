@@ -71,9 +71,7 @@ class Work:
         """Write a state dict (or masks) as `<name>.safetensors`."""
         from pipeline import sources
 
-        path = self.folder / f"{name}.safetensors"
-        sources.save_state(path, state)
-        return self.artifact(path)
+        return self.artifact(sources.save_state(self.folder / f"{name}.safetensors", state))
 
     def artifact(self, path: Path) -> Artifact:
         """Record a file that this stage made."""

@@ -95,7 +95,7 @@ def _fit(model: nn.Module, phase: str, work: Work, data: Data, device: str, atta
         model,
         data.train,
         heads=data.heads,
-        phase=section[phase],
+        phase={**section[phase], "name": phase},
         seed=work.seed,
         device=device,
         threads=section["threads"],
@@ -103,7 +103,6 @@ def _fit(model: nn.Module, phase: str, work: Work, data: Data, device: str, atta
         select=data.select,
         folder=work.folder,
         progress=work.progress,
-        name=phase,
     )
 
 

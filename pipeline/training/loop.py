@@ -41,19 +41,18 @@ def fit(
     select: Split | None = None,
     folder: Path,
     progress: Progress = silent,
-    name: str = "train",
 ) -> History:
     """Train a model in place.
 
     The same model, data, seed, phase and thread count give the same weights, to the bit, interrupted or not: every
     epoch's order and random numbers come from a seed of its own, and after each epoch the state is written to
-    `folder/<name>.resume`, from which a later call with the same arguments goes on.
+    `folder/<phase>.resume`, from which a later call with the same arguments goes on.
 
     Args:
         model: On the CPU; ends there.
         split: Training samples; `augmented(index, rng)` is used in place of `batch(index)` where it has one.
         heads: Metric by head, in the order of the model's outputs; `OBJECTIVES` says what is trained for each. Losses add up.
-        phase: `epochs`, `batch_size`, `lr`, and the recipe's other words for a phase.
+        phase: `name` (in the CSV, in file names, in progress), `epochs`, `batch_size`, `lr`, and the recipe's other words for a phase.
         seed: Of order, dropout and augmentation.
         device: `cpu` or `cuda`.
         threads: CPU threads within this call.
@@ -61,12 +60,11 @@ def fit(
         select: Split on which each epoch is scored; needed for `keep: best`.
         folder: For the state and `history.csv`.
         progress: Told after every step.
-        name: Of the phase: in the CSV, in file names, in progress.
 
     Raises:
         StageError: the loss is no longer a finite number.
     """
-    goals = objectives(heads)
+    goals, name = objectives(heads), str(phase.get("name", "train"))
     start = resume.fingerprint(phase=dict(phase), seed=seed, heads=dict(heads), device=device, threads=threads, samples=len(split))
     with repeatable(threads, cuda=device.startswith("cuda")):
         run = _Phase(model, split, goals, dict(phase), seed, device, name, progress)

@@ -44,6 +44,29 @@ def by_head(found: Any, heads: Iterable[str]) -> dict[str, Tensor]:
     return dict(zip(names, outputs, strict=True))
 
 
+def forward(model: Module, inputs: Mapping[str, np.ndarray], *, heads: Iterable[str]) -> dict[str, np.ndarray]:
+    """The model's outputs on one batch, in eval mode without gradients, on the device where it is.
+
+    Args:
+        model: Its train or eval mode is put back.
+        inputs: By name, in the order of forward().
+        heads: Names of the outputs.
+
+    Returns:
+        By head, float32 [n, ...].
+    """
+    import torch
+
+    training = model.training
+    device = next((value.device for value in model.parameters()), torch.device("cpu"))
+    try:
+        with torch.inference_mode():
+            found = by_head(model.eval()(*(torch.from_numpy(value).to(device) for value in inputs.values())), heads)
+            return {name: value.float().cpu().numpy() for name, value in found.items()}
+    finally:
+        model.train(training)
+
+
 def predict(
     model: Module, split: Split, *, heads: Iterable[str], device: str = "cpu", batch_size: int = 256, threads: int | None = None
 ) -> dict[str, np.ndarray]:
@@ -62,26 +85,13 @@ def predict(
     """
     import numpy as np
 
-    names, parts = list(heads), []
-    for start in range(0, len(split), batch_size):
-        inputs, _ = split.batch(np.arange(start, min(start + batch_size, len(split))))
-        parts.append(forward(model, inputs, heads=names, device=device, threads=threads))
-    return {name: np.concatenate([part[name] for part in parts]) for name in names}
-
-
-def forward(
-    model: Module, inputs: Mapping[str, np.ndarray], *, heads: Iterable[str], device: str = "cpu", threads: int | None = None
-) -> dict[str, np.ndarray]:
-    """The model's outputs on one batch, in eval mode without gradients; arguments and result as for `predict`."""
-    import torch
-
     from pipeline.training.repeatable import repeatable
 
-    training = model.training
-    model.to(device).eval()
-    try:
-        with torch.inference_mode(), repeatable(threads):
-            found = by_head(model(*(torch.from_numpy(value).to(device) for value in inputs.values())), heads)
-            return {name: value.float().cpu().numpy() for name, value in found.items()}
-    finally:
-        model.train(training)
+    names = list(heads)
+    model.to(device)
+    with repeatable(threads):
+        parts = [
+            forward(model, split.batch(np.arange(start, min(start + batch_size, len(split))))[0], heads=names)
+            for start in range(0, len(split), batch_size)
+        ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
