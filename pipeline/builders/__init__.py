@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 BACKENDS: dict[str, str] = {
     "onnxruntime": "pipeline.builders.onnxruntime",
+    "tensorrt": "pipeline.builders.tensorrt.backend",
+    "trtexec": "pipeline.builders.trtexec.backend",
+    "tensorrt-rtx": "pipeline.builders.tensorrt_rtx",
 }
 """Backend -> module; the module's `backend(options)` makes one."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from pipeline.machine import Observation
 from pipeline.progress import Progress, silent
 from pipeline.records.engines import Engine
 
@@ -60,6 +61,14 @@ class Session(Protocol):
         ...
 
 
+class Watch(Protocol):
+    """Looks at a machine until it is stopped."""
+
+    def stop(self) -> Observation:
+        """What was seen."""
+        ...
+
+
 class Backend(Protocol):
     """One way to build and run engines."""
 
@@ -73,6 +82,14 @@ class Backend(Protocol):
 
     def describe(self) -> dict[str, str]:
         """Versions and machine facts that decide what it builds: they enter the build's key."""
+        ...
+
+    def settings(self) -> dict[str, str]:
+        """What two measurements must share to be compared: transfers, graph mode, threads."""
+        ...
+
+    def watch(self) -> Watch:
+        """Start to look at the machine that runs the engines: clocks, power, temperature, other work."""
         ...
 
     def build(self, request: ArmRequest, folder: Path, progress: Progress = silent) -> Engine:

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ class OnnxRuntime:
     def describe(self) -> dict[str, str]:
         """Version, provider, processor and threads."""
         return {
-            "onnxruntime": machine.package_versions(("onnxruntime",)).get("onnxruntime", "absent"),
+            "onnxruntime": metadata.version("onnxruntime"),
             "provider": PROVIDER,
             "cpu": machine.cpu_name(),
             "threads": str(self.threads),
@@ -72,6 +73,10 @@ class OnnxRuntime:
     def settings(self) -> dict[str, str]:
         """What two measurements must share to be compared."""
         return {"provider": PROVIDER, "threads": str(self.threads), "spinning": "off", "transfers": "none"}
+
+    def watch(self) -> Unwatched:
+        """A processor's clocks are not looked at."""
+        return Unwatched()
 
     def build(self, request: ArmRequest, folder: Path, progress: Progress = silent) -> Engine:
         """Copy the ONNX file and prove that a session can be made of it.
@@ -147,6 +152,14 @@ class OnnxRuntime:
         lines += [f"input {tensor.name}: {tensor.type} {tensor.shape}" for tensor in session.get_inputs()]
         lines += [f"output {tensor.name}: {tensor.type} {tensor.shape}" for tensor in session.get_outputs()]
         return "\n".join([*lines, f"session created in {seconds:.3f} s", ""])
+
+
+class Unwatched:
+    """Looks at nothing, and says so."""
+
+    def stop(self) -> machine.Observation:
+        """Everything is unobserved."""
+        return machine.Observation(unobserved=["processor clocks", "other processes on the processor"])
 
 
 class OrtSession:

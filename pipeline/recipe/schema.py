@@ -192,8 +192,19 @@ class Export(Section):
     """The dynamic batch axis."""
 
 
+class InputShapes(Section):
+    """Shapes of one input in one optimization profile."""
+
+    min: list[PositiveInt]
+    """Smallest shape."""
+    opt: list[PositiveInt]
+    """The shape that TensorRT tunes for."""
+    max: list[PositiveInt]
+    """Largest shape."""
+
+
 class Build(Section):
-    """ONNX -> engines."""
+    """ONNX -> engines. What a backend or a TensorRT version cannot follow is refused with the reason."""
 
     backend: Literal["onnxruntime", "tensorrt", "trtexec", "tensorrt-rtx"] = "onnxruntime"
     """What builds and runs the engines."""
@@ -201,6 +212,54 @@ class Build(Section):
     """Builds per arm; a claim about the recipe needs 3."""
     threads: PositiveInt = 1
     """CPU threads of the onnxruntime backend."""
+    profiles: list[dict[str, InputShapes]] = Field(default_factory=list)
+    """Optimization profiles: input name -> min, opt, max; one profile from `export.batch` when empty."""
+    preset: Literal["release", "diagnose"] = "release"
+    """diagnose: no timing cache, more timings per tactic, verbose: the log then says why dense won."""
+    typing: Literal["auto", "weak", "strong"] = "auto"
+    """auto: weak before TensorRT 11 (a flag allows the file's type), strong from 11; strong is optional in 10."""
+    tf32: bool = True
+    """TF32 for FP32 layers; set in every backend, since their own defaults differ."""
+    strict_nans: bool = False
+    """Sparse tactics only where NaN propagation stays as it is (TensorRT 10.6 and later; not in trtexec)."""
+    optimization_level: int = Field(3, ge=0, le=5)
+    """Builder optimization level; higher tries more tactics."""
+    avg_timing: PositiveInt = 8
+    """Timings of which a tactic's time is the mean."""
+    workspace_mib: PositiveInt | None = None
+    """Limit of the workspace pool in MiB; TensorRT's own when absent. Too little leaves tactics out."""
+    max_tactics: PositiveInt | None = None
+    """Most tactics to time per layer (TensorRT 10.4 and later)."""
+    tactic_sources: list[str] | None = None
+    """The only tactic sources to use, by TensorRT's names, such as JIT_CONVOLUTIONS."""
+    preview_features: list[str] | None = None
+    """The only preview features to turn on, by TensorRT's names."""
+    verbose: bool = True
+    """Log every timed tactic: without it the timed rung stays unknown."""
+    timing_cache: Literal["off", "record", "replay"] = "record"
+    """record: keep the tactics' times beside the engine; replay: take them from an earlier build, and only read."""
+    timing_cache_from: str | None = None
+    """Folder of an earlier build's engines: where its caches are read."""
+    timeout_s: PositiveInt = 3600
+    """Longest time for one build, or for one trtexec process."""
+    device: int = Field(0, ge=0)
+    """Number of the GPU."""
+    transfers: bool = False
+    """Whether latency includes copies between host and GPU."""
+    cuda_graph: bool = True
+    """Whether inferences are launched as a CUDA graph."""
+    spin_wait: bool = True
+    """Whether the host spins while it waits for the GPU."""
+    compute_capabilities: list[Annotated[str, Field(pattern=r"^\d+\.\d$")]] = Field(default_factory=list)
+    """tensorrt-rtx: what to build for, such as '8.6'; all when empty."""
+    command: list[str] = Field(default_factory=list)
+    """trtexec: what reaches the target, as a list: [ssh, orin], [docker, exec, -i, trt]; empty for this machine."""
+    trtexec: str = "trtexec"
+    """trtexec: the executable on the target."""
+    remote_folder: str = Field("/tmp/sparsegate", pattern=r"^/[^\n]*$")
+    """trtexec: a folder on the target to work in; ignored when `command` is empty."""
+    target_python: str | None = None
+    """trtexec: a Python on the target with tensorrt and numpy, for quality; absent: one trtexec process per batch."""
 
 
 class Measure(Section):

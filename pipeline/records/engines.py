@@ -21,6 +21,14 @@ class Engine(Part, frozen=True, kw_only=True):
     options: dict[str, str | int | float | bool | list[str]] = {}
     """Meanings, not bit masks: `sparse_weights`, `precision`, `optimization_level`, ..."""
     seconds: float = 0.0
+    built_with: dict[str, str] = {}
+    """Library versions and GPU of the machine that built it: a plan is loaded only where they fit."""
+    profiles: list[dict[str, dict[str, list[int]]]] = []
+    """As in `Engines`: what shapes this plan takes."""
+    notes: list[str] = []
+    """What a reader of the figures should know: skipped tactics, a replay that differs."""
+    simulated: str | None = None
+    """Set when no TensorRT built it: says what did instead."""
 
     @property
     def name(self) -> str:

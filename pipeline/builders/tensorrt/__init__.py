@@ -1,0 +1,1 @@
+"""TensorRT in this process, built in another."""
