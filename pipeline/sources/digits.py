@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError, MissingPackageError
 from pipeline.sources.arrays import ArraySplit
+from pipeline.sources.stratify import stratified
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,32 +45,6 @@ def load() -> tuple[np.ndarray, np.ndarray]:
         raise MissingPackageError("scikit-learn", extra="train", purpose="the digits data") from None
     found = load_digits()
     return (found.images[:, None] / 16.0).astype("float32"), found.target.astype("int64")
-
-
-def stratified(labels: np.ndarray, sizes: list[int], seed: int) -> list[np.ndarray]:
-    """Sample numbers of disjoint parts of the given sizes, each with the classes in nearly the whole's proportions.
-
-    Args:
-        labels: Class numbers [n].
-        sizes: Samples of each part; they sum to n.
-        seed: Of the order within each class.
-    """
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(labels))
-    # rank within the class, scaled to 0..1: sorting by it deals every class evenly over the whole order
-    rank = np.empty(len(labels))
-    for value in np.unique(labels):
-        members = order[labels[order] == value]
-        rank[members] = (np.arange(len(members)) + rng.random()) / len(members)
-    dealt = np.argsort(rank, kind="stable")
-    # evenly spaced picks, so that each part samples the whole order
-    part = np.empty(len(labels), dtype=int)
-    spread = np.concatenate([(np.arange(size) + 0.5) / size for size in sizes])
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    part[dealt] = owner[np.argsort(spread, kind="stable")]
-    return [np.flatnonzero(part == number) for number in range(len(sizes))]
 
 
 def digests() -> dict[str, str]:

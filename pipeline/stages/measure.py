@@ -46,7 +46,7 @@ def execute(work: Work) -> Measurement:
 
     engines = work.record("build", Engines)
     backend = builders.backend(engines.backend, work.section("build"))
-    data = sources.data_source(work.section("data"), work.base)
+    data = sources.data_source(work.section("data"), work.base, work.section("model"))
     batches = work.section("measure")["batches"] or [work.record("export", OnnxArms).batch["opt"]]
 
     samples = _sample(backend, engines, data, batches, work)

@@ -42,7 +42,7 @@ def execute(work: Work) -> Checkpoint:
 
     masks = work.section("train")["masks"]
     source = sources.model_source(work.section("model"), work.base)
-    data = sources.data_source(work.section("data"), work.base)
+    data = sources.data_source(work.section("data"), work.base, work.section("model"))
     device = _device(work)
 
     model = source.make(work.seed)
