@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pipeline.codes import DIAGNOSES, Code
+from pipeline.codes import DIAGNOSES, Code, Level
 from pipeline.report.table import md
 
 HEAD = """# What a report's findings mean
@@ -20,9 +20,15 @@ def markdown() -> str:
 
 
 def _section(row: Code) -> str:
-    known = f"Known: {row.level.value}" + (f" ({md(row.source)})" if row.source else "") + f"; TensorRT {md(row.versions)}."
     step = md(row.next.replace("{run}", "RUN").replace("{recipe}", "RECIPE"))
-    return f"## {row.id}: {md(row.title)}\n\n{md(row.text)}\n\nNext: {step}.\n\n{known}\n"
+    return f"## {row.id}: {md(row.title)}\n\n{md(row.text)}\n\nNext: {step}.\n\n{_known(row)}\n"
+
+
+def _known(row: Code) -> str:
+    if row.level is Level.OWN:
+        return "Known: by comparing sparsegate's own records."
+    source = f" ({md(row.source)})" if row.source else ""
+    return f"Known: {row.level.value}{source}; TensorRT {md(row.versions)}."
 
 
 if __name__ == "__main__":
