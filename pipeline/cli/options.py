@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,6 +17,6 @@ workspace = click.option(
 )
 
 
-def formats(*names: str) -> object:
+def formats(*names: str) -> Callable[[Any], Any]:
     """A `--format` option that accepts just the formats that the command has."""
     return click.option("--format", "style", type=click.Choice(names), default=names[0], show_default=True, help="Output format.")

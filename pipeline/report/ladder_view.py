@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipeline.records.rung import Rung, Step
 from pipeline.records.verdict import Rungs
-from pipeline.report.table import Column
+from pipeline.report.table import Column, columns
 
 MARKS: dict[Rung, str] = {Rung.YES: "yes", Rung.NO: "NO", Rung.UNKNOWN: "?", Rung.DISPUTED: "!!", Rung.NOT_APPLICABLE: "-"}
 LEGEND = "yes proven, NO disproved, ? unknown, !! disputed, - not applicable"
@@ -37,8 +37,7 @@ def is_dense(rungs: Rungs) -> bool:
 
 def layer_columns() -> list[Column]:
     """Layer, rungs 1-7, the highest proven without a gap, the first missed."""
-    rungs = [Column(title) for title in LAYER_STEPS.values()]
-    return [Column("layer", shrink=True), *rungs, Column("proven to", right=True), Column("first missed")]
+    return columns("~layer", *LAYER_STEPS.values(), ">proven to", "first missed")
 
 
 def layer_row(rungs: Rungs) -> list[str]:

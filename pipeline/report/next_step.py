@@ -9,7 +9,7 @@ from pipeline.records.verdict import JudgedRule, RuleResult
 
 
 def next_step(evidence: Evidence) -> str:
-    """What to do next: the failed stage's hint, a broken rule, an undecided one, a finding, or release."""
+    """What to do next: the failed stage's hint, a broken rule, an undecided one, budgets where there are none, or release."""
     return next(text for choice in _CHOICES if (text := choice(evidence)))
 
 
@@ -32,22 +32,19 @@ def _first(evidence: Evidence, outcome: RuleResult) -> JudgedRule | None:
     return next((rule for rule in (evidence.gate.rules if evidence.gate else ()) if rule.outcome is outcome), None)
 
 
-def _finding(evidence: Evidence) -> str:
-    findings = evidence.gate.findings if evidence.gate else []
-    return findings[0].next if findings else ""
-
-
 def _ungated(evidence: Evidence) -> str:
     judged = evidence.gate is not None and bool(evidence.gate.rules)
     return "" if judged else f"set budgets in the recipe's gate section, then: sparsegate gate {_run(evidence)}"
 
 
 def _release(evidence: Evidence) -> str:
-    return f"release the sparse engine, or keep it as the baseline: sparsegate gate {_run(evidence)} --save-baseline NAME"
+    findings = evidence.gate.findings if evidence.gate else []
+    look = f"; then {findings[0].next}" if findings else ""
+    return f"the budgets hold: release, or keep as baseline with sparsegate gate {_run(evidence)} --save-baseline NAME{look}"
 
 
 def _run(evidence: Evidence) -> str:
     return f"{evidence.run.recipe}/{evidence.run.id}" if evidence.run else "RUN"
 
 
-_CHOICES: tuple[Callable[[Evidence], str], ...] = (_failed_stage, _failing_rule, _open_rule, _finding, _ungated, _release)
+_CHOICES: tuple[Callable[[Evidence], str], ...] = (_failed_stage, _failing_rule, _open_rule, _ungated, _release)

@@ -9,24 +9,14 @@ from pipeline.records.measurement import Estimate, Measurement
 from pipeline.records.quality import Quality
 from pipeline.records.verdict import JudgedRule, Rungs
 from pipeline.report.ladder_view import is_dense, is_layer
-from pipeline.report.table import Column
+from pipeline.report.table import columns
 from pipeline.report.words import count, interval, number
 
-RULES = [Column("outcome"), Column("rule", shrink=True, least=24), Column("found"), Column("n", right=True)]
-TIMES = [
-    *map(Column, ("arm", "shape", "metric", "of", "ms")),
-    Column("sure", right=True),
-    Column("n", right=True),
-    Column("samples", right=True),
-]
-RATIOS = [
-    Column("arms", shrink=True, least=8),
-    *map(Column, ("shape", "metric", "of", "ratio")),
-    Column("sure", right=True),
-    Column("n", right=True),
-]
-SIZES = [Column("arm"), Column("size"), Column("bytes", right=True), Column("answers", shrink=True)]
-QUALITY = [*map(Column, ("arm", "split", "on", "head", "metric")), Column("value", right=True), Column("n", right=True)]
+RULES = columns("outcome", "~rule", "found", ">n")
+TIMES = columns("arm", "shape", "metric", "of", "ms", ">sure", ">n", ">samples")
+RATIOS = columns("~arms", "shape", "metric", "of", "ratio", ">sure", ">n")
+SIZES = columns("arm", "size", ">bytes", "~answers")
+QUALITY = columns("arm", "split", "on", "head", "~metric", ">value", ">n")
 
 
 def outcome(evidence: Evidence) -> str:

@@ -24,6 +24,11 @@ class Column(msgspec.Struct, frozen=True):
 Row = Sequence[str]
 
 
+def columns(*titles: str) -> list[Column]:
+    """Columns by title: `>` before one aligns right, `~` lets it shrink."""
+    return [Column(title.lstrip("~>"), right=title.startswith(">"), shrink=title.startswith("~")) for title in titles]
+
+
 def text_table(columns: Sequence[Column], rows: Sequence[Row], width: int, *, indent: str = "") -> list[str]:
     """Lines of at most `width` columns; shrinking columns give way, longest first, the others never do."""
     if not rows:

@@ -18,8 +18,8 @@ from pipeline.report.ladder_view import (
     why_missed,
 )
 from pipeline.report.next_step import next_step
-from pipeline.report.table import Column, text_table
-from pipeline.report.words import count, safe, wrapped
+from pipeline.report.table import text_table
+from pipeline.report.words import count, wrapped
 
 NAMED = 3
 """So many layers are named where several miss a rung for one reason; `explain` and the JSON name all."""
@@ -80,11 +80,10 @@ def _sure(evidence: Evidence, width: int) -> list[str]:
 
 
 def _measured(measured: Measurement, width: int) -> list[str]:
-    quality: list[Column] = rows.QUALITY
     tables = [
         text_table(rows.RATIOS, rows.ratio_rows(measured), width),
         text_table(rows.TIMES, rows.time_rows(measured), width),
-        text_table(quality, rows.quality_rows(measured.quality), width),
+        text_table(rows.QUALITY, rows.quality_rows(measured.quality), width),
         text_table(rows.SIZES, rows.size_rows(measured), width),
         [line for text in rows.conditions(measured) for line in wrapped(text, width)],
     ]
@@ -94,5 +93,5 @@ def _measured(measured: Measurement, width: int) -> list[str]:
 def _finding(finding: Finding, width: int) -> list[str]:
     lines = wrapped(f"{finding.id} {finding.observation}", width)
     lines += wrapped(finding.establishes, width, first="  so: ", rest="      ")
-    lines += [safe(f"  seen: {text}") for text in finding.evidence]
+    lines += [line for text in finding.evidence for line in wrapped(text, width, first="  seen: ", rest="        ")]
     return [*lines, *wrapped(finding.next, width, first="  next: ", rest="        ")]

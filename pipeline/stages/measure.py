@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import InputError
 from pipeline.records.arms import OnnxArms
 from pipeline.records.checkpoint import Checkpoint
-from pipeline.records.engines import Engine, Engines
-from pipeline.records.measurement import Conditions, LayerTime, Measurement
+from pipeline.records.engines import Engines
+from pipeline.records.frozen import FrozenModel
+from pipeline.records.measurement import Conditions, LayerTime, Measurement, Size
 from pipeline.records.quality import Quality
 from pipeline.stages.base import Sections, Work, pick
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeline.sources.base import Data
 
 REVISION = 1
-NEEDS = ("train", "export", "build")
+NEEDS = ("train", "freeze", "export", "build")
 RATIOS = (("sparse", "dense"), ("sparse", "twin"))
 """What the release gains, and the effect of the flag."""
 
@@ -150,6 +150,28 @@ def _carried(work: Work) -> dict[str, list[Quality]]:
         return {}
     checkpoint = work.record("train", Checkpoint)
     return {"torch:dense": checkpoint.dense_quality, "torch:masked": checkpoint.masked_quality}
+
+
+def _sizes(engines: Engines, work: Work) -> list[Size]:
+    """What each arm takes on disk and what its weights would take, by way of holding them."""
+    from pipeline.graph import storage
+
+    arms = {arm.arm: arm for arm in work.record("export", OnnxArms).arms}
+    frozen = work.record("freeze", FrozenModel) if "freeze" in work.upstream else None
+    sizes = []
+    for engine in engines.engines:
+        if engine.repeat > 1:
+            continue
+        arm = arms[engine.onnx_arm]
+        state = getattr(frozen, engine.onnx_arm, None)
+        sizes += storage.arm_sizes(
+            engine.name,
+            arm.check.layers,
+            model=[work.file("export", arm.model)],
+            plan=work.file("build", engine.plan),
+            state_dict=work.file("freeze", state) if state else None,
+        )
+    return sizes
 
 
 def _device(engines: Engines) -> str:

@@ -29,7 +29,7 @@ class TimeRungs:
         groups = self.groups_of(layer)
         if not groups:
             return Claim(Rung.UNKNOWN, "no profiled layer is known to hold its ONNX nodes in both arms")
-        claims = [_judge(group) for group in groups]
+        claims = [judge_group(group) for group in groups]
         text = "; ".join(claim.text for claim in claims)
         if self._simulated:
             return Claim(Rung.UNKNOWN, f"{text}; but the times are not from an engine that ran here: {self._simulated}")
@@ -48,7 +48,8 @@ def _engine_nodes(evidence: Evidence) -> dict[str, dict[str, frozenset[str]]]:
     return {arm: {layer.name: nodes_of(layer) for layer in build.layers} for arm, build in builds.items() if build}
 
 
-def _judge(group: GroupTime) -> Claim:
+def judge_group(group: GroupTime) -> Claim:
+    """Rung 7 of one group at its shape."""
     if group.myelin:
         return Claim(Rung.UNKNOWN, f"at {group.shape} inside a Myelin region, whose layers a profile does not tell apart")
     found = group.ratio
