@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pipeline.graph.require import Required
     from pipeline.records.check import CheckReport, Target
     from pipeline.records.evidence import Evidence
     from pipeline.records.tactics import TacticReport
@@ -40,6 +41,13 @@ def check_onnx(path: str | Path, target: Target | None = None) -> CheckReport:
     from pipeline.records.check import Target as AnyTarget
 
     return graph.check(Path(path), target or AnyTarget())
+
+
+def require_layers(report: CheckReport, patterns: Sequence[str]) -> Required:
+    """Judge the layers of a check that `--require` names; without patterns nothing is required."""
+    from pipeline.graph.require import require
+
+    return require(report, patterns)
 
 
 def judged(folder: str | Path) -> Evidence:

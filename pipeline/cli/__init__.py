@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> Any:
     """Run the command line and exit with the code that DESIGN names for what happened."""
     args = sys.argv[1:] if argv is None else argv
     try:
-        group.main(args=args, prog_name="sparsegate", standalone_mode=False)
+        code = group.main(args=args, prog_name="sparsegate", standalone_mode=False)
     except SparsegateError as error:
         if "--debug" in args:
             raise
@@ -88,4 +88,4 @@ def main(argv: list[str] | None = None) -> Any:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(int(ExitCode.PASS))
-    sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,8 +1,250 @@
-"""Eligibility rules (1xx) and hints on selection (2xx)."""
+"""Eligibility rules (1xx) and hints on selection (2xx).
+
+A rule says when TensorRT finds a layer eligible for sparse tactics; a hint predicts whether a sparse tactic will win, or
+points at something worth a look, and never changes eligibility. How a rule is evaluated stands in `pipeline.graph.rules`.
+"""
 
 from __future__ import annotations
 
-from pipeline.codes.model import Code
+from pipeline.codes.model import Code, Level
 
-RULES: tuple[Code, ...] = ()
-HINTS: tuple[Code, ...] = ()
+_GUIDE = "TensorRT 8.x Developer Guide, Sparsity"
+_PARSER = "the ONNX parser of tensorrt-rtx 1.7.1, tried"
+_ISSUES = "https://github.com/NVIDIA/TensorRT/issues"
+
+RULES: tuple[Code, ...] = (
+    Code(
+        id="SG101",
+        title="2:4 on the reduction axis",
+        text="In every group of 4 consecutive weights along the axis that the operator sums over, at least 2 must be zero.",
+        level=Level.DOCUMENTED,
+        source=_GUIDE,
+        next="prune along this axis: `sparsegate prune MODEL.onnx -o OUT.onnx`",
+    ),
+    Code(
+        id="SG102",
+        title="reduction dimension is a multiple of 4",
+        text="The reduction dimension must be a multiple of 4; a first convolution with 3 input channels stays dense.",
+        level=Level.DOCUMENTED,
+        source=_GUIDE + "; seen in apex ASP for 3 input channels",
+        next="leave the layer dense, or pad its channels",
+    ),
+    Code(
+        id="SG103",
+        title="the weight is a constant",
+        text="The weight must be known when the engine is built: an initializer, a Constant node, or constants folded into one.",
+        level=Level.DOCUMENTED,
+        source=_GUIDE,
+        next="export the weight as an initializer",
+    ),
+    Code(
+        id="SG104",
+        title="TensorRT has sparse tactics",
+        text="Sparse tactics exist from TensorRT 8.0 on, and only in a build with the flag SPARSE_WEIGHTS.",
+        versions=">=8.0",
+        level=Level.DOCUMENTED,
+        source=_GUIDE,
+        next="build with --sparsity=enable (trtexec) or BuilderFlag.SPARSE_WEIGHTS",
+    ),
+    Code(
+        id="SG105",
+        title="compute capability 8.0 or later",
+        text="Sparse tensor cores exist from compute capability 8.0 (Ampere) on.",
+        level=Level.DOCUMENTED,
+        source="TensorRT support matrix",
+        next="say the target: --sm 8.6",
+    ),
+    Code(
+        id="SG106",
+        title="weak typing: the builder may use a type with 2:4 kernels",
+        text="Weakly typed, a float32 layer is eligible only where builder flags allow FP16 or INT8; an FP32-only build lists nothing.",
+        versions="<11.0",
+        level=Level.DOCUMENTED,
+        source=_GUIDE + "; https://github.com/pytorch/TensorRT/issues/1340",
+        next="build with --fp16 or --int8, or export the model in float16",
+    ),
+    Code(
+        id="SG107",
+        title="strong typing: the tensor's own type has 2:4 kernels",
+        text="In a strongly typed build the tensor's own type decides: float32 runs as FP32 or TF32, whose sparse pattern is 1:2.",
+        versions=">=10.0",
+        level=Level.SAID,
+        source="https://github.com/NVIDIA/Model-Optimizer/pull/1664; PTX ISA, mma.sp",
+        next="export the model in float16 or bfloat16, or quantise it",
+    ),
+    Code(
+        id="SG108",
+        title="the type's hardware pattern is 2:4",
+        text="INT4 and FP4 have a pairwise 4:8 pattern in hardware: being 2:4 proves nothing for them.",
+        level=Level.DOCUMENTED,
+        source="PTX ISA, mma.sp",
+        next="use int8, fp8 or float16 weights where 2:4 is wanted",
+    ),
+    Code(
+        id="SG109",
+        title="convolution without groups",
+        text="Grouped and depthwise convolutions are not considered in 8.x; for later versions nothing is known.",
+        versions="8.x",
+        level=Level.MAINTAINER,
+        source=_ISSUES + "/4054",
+        next="leave grouped convolutions dense",
+    ),
+    Code(
+        id="SG110",
+        title="operator known to get sparse tactics",
+        text="No sparse tactic is known for transposed and 3-D convolutions, Einsum, matrix-vector products, or a constant on the left.",
+        level=Level.INFERRED,
+        source="no report or document names one",
+        next="look at the build log: `sparsegate tactics LOG --onnx MODEL.onnx`",
+    ),
+    Code(
+        id="SG111",
+        title="operator known to the ONNX parser",
+        text="TensorRT's ONNX parser refuses QLinearConv, QLinearMatMul, ConvInteger and MatMulInteger.",
+        level=Level.SEEN,
+        source=_PARSER + "; onnx-tensorrt docs/operators.md",
+        next="export with QuantizeLinear/DequantizeLinear pairs instead",
+    ),
+    Code(
+        id="SG112",
+        title="not stored as a sparse tensor",
+        text="TensorRT's ONNX parser never reads sparse_initializer and refuses a Constant's sparse_value.",
+        level=Level.SEEN,
+        source=_PARSER + "; onnx-tensorrt source of 2024-06",
+        next="store the weight as a dense tensor with zeros",
+    ),
+    Code(
+        id="SG113",
+        title="matrix products outside or inside Myelin regions",
+        text="Matrix products in a Myelin region (transformer blocks) were never eligible in 8.4 and are from 10.x on; 9.x is unknown.",
+        versions=">=10.0",
+        level=Level.SEEN,
+        source=f"{_ISSUES}/2271, {_ISSUES}/2169; https://github.com/NVIDIA/Model-Optimizer/pull/1664",
+        next="say the version: --tensorrt 10.13; in 8.x look at the build log",
+    ),
+    Code(
+        id="SG114",
+        title="every sibling is 2:4 too",
+        text="Layers that share an input are fused side by side; the fused layer is likely eligible only when all parts are 2:4.",
+        level=Level.INFERRED,
+        source="public build log of 10.3 on Orin",
+        next="prune all siblings or none",
+    ),
+    Code(
+        id="SG115",
+        title="quantization that the ONNX parser takes",
+        text="TensorRT's ONNX parser refuses uint8 weights, zero points that are not 0, and types other than int8, int4, FP8 E4M3 and FP4.",
+        level=Level.SEEN,
+        source=_PARSER,
+        next="quantise weights symmetrically to int8",
+    ),
+    Code(
+        id="SG116",
+        title="element type with known 2:4 kernels",
+        text="2:4 kernels are known for float16, bfloat16, int8 and FP8 E4M3; for another type nothing is known.",
+        level=Level.INFERRED,
+        source="kernel families named in libraries of TensorRT 10 and TensorRT-RTX 1.7",
+        next="export the weight in float16",
+    ),
+    Code(
+        id="SG117",
+        title="FP8 needs compute capability 8.9",
+        text="FP8 tensor cores exist from compute capability 8.9 (Ada) on.",
+        level=Level.SEEN,
+        source="tensorrt-rtx 1.7.1 refuses to build FP8 for SM 7.5 and 8.6",
+        next="use int8 or float16 on this GPU",
+    ),
+)
+
+HINTS: tuple[Code, ...] = (
+    Code(
+        id="SG201",
+        title="few channels",
+        text="Sparse convolutions win when input and output channels are about 256 or more; a larger kernel multiplies the input channels.",
+        level=Level.MAINTAINER,
+        source=f"{_ISSUES}/3849, {_ISSUES}/4065",
+        next="expect a dense tactic to win here",
+    ),
+    Code(
+        id="SG202",
+        title="channels not a multiple of 128",
+        text="Multiples of 128 channels help sparse tactics.",
+        level=Level.MAINTAINER,
+        source=f"{_ISSUES}/3849",
+    ),
+    Code(
+        id="SG203",
+        title="small batch",
+        text="At a small batch a layer is bound by memory and gains nothing; a very large one can be slower.",
+        level=Level.SEEN,
+        source=f"{_ISSUES}/2310",
+        next="tune the opt shape of the profile: it is what is timed",
+    ),
+    Code(
+        id="SG204",
+        title="INT8 matrix product with an output that is not INT8",
+        text="An INT8 matrix product goes sparse only if its output is INT8 too.",
+        versions=">=10.0",
+        level=Level.SAID,
+        source="https://github.com/NVIDIA/Model-Optimizer/pull/1664",
+        next="put an output quantizer behind it",
+    ),
+    Code(
+        id="SG205",
+        title="Q/DQ in 8.6",
+        text="With Q/DQ, 8.6 flagged weights as sparse and chose dense tactics.",
+        versions="8.x",
+        level=Level.SEEN,
+        source=f"{_ISSUES}/4694",
+    ),
+    Code(
+        id="SG206",
+        title="FP8 on Ada",
+        text="FP8 layers were eligible and not chosen on compute capability 8.9.",
+        level=Level.SAID,
+        source="https://github.com/NVIDIA/TensorRT-LLM/issues/1913",
+    ),
+    Code(
+        id="SG207",
+        title="negative zeros",
+        text="-0.0 counts as zero for the pattern, but has broken packed kernels elsewhere.",
+        level=Level.SEEN,
+        source="https://github.com/vllm-project/vllm/pull/13198",
+        next="write +0.0",
+    ),
+    Code(
+        id="SG208",
+        title="NaN or infinity among the weights",
+        text="NaN and infinity are not zero; under STRICT_NANS only kernels that propagate NaN are used.",
+        level=Level.DOCUMENTED,
+        source="NvInfer.h of TensorRT 11.1",
+        next="find out where they come from",
+    ),
+    Code(
+        id="SG209",
+        title="2:4 along another axis",
+        text="The weight is 2:4, but not along the axis that this operator sums over: was it transposed before export?",
+        next="mask along the deployed axis, or export the weight untransposed",
+    ),
+    Code(
+        id="SG210",
+        title="2:4 but for tiny values",
+        text="The weight would be 2:4 if tiny values were zero; they are not, and TensorRT compares with zero.",
+        next="apply the mask once more to the weights that are exported",
+    ),
+    Code(
+        id="SG211",
+        title="quantization changes the pattern",
+        text="Behind QuantizeLinear the quantized values decide: a small third value can round to zero: then it is 2:4 in INT8 only.",
+        level=Level.INFERRED,
+        source="https://github.com/NVIDIA/Deep-Learning-Accelerator-SW/issues/19",
+        next="apply the mask to the float weights too: another scale may round otherwise",
+    ),
+    Code(
+        id="SG212",
+        title="DLA",
+        text="The DLA of Orin takes 2:4 INT8 convolutions of more than 64 input channels.",
+        level=Level.DOCUMENTED,
+        source="https://github.com/NVIDIA/Deep-Learning-Accelerator-SW, FAQ",
+    ),
+)

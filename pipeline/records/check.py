@@ -56,6 +56,16 @@ class CheckedLayer(Part, frozen=True, kw_only=True):
     negative_zeros: int = 0
     nonfinite: int = 0
     two_four_on_other_axes: list[int] = []
+    groups: int | None = None
+    """Groups of 4 along the axis; None where it is no multiple of 4."""
+    located: list[list[int]] = []
+    """Index in `shape` of the first value of the first violating groups."""
+    path: list[str] = []
+    """Operators between the stored weight and this one."""
+    quantized: str | None = None
+    """Type of the quantized values behind Q/DQ."""
+    two_four_before_quantization: bool | None = None
+    """The float values in front of QuantizeLinear; None where there are none."""
     siblings: list[str] = []
     """Nodes that share this one's input: fused side by side, they go together."""
     eligible: Rung = Rung.UNKNOWN
@@ -70,11 +80,21 @@ class CheckTotals(Part, frozen=True, kw_only=True):
     eligible: int
 
 
+class ExternalFile(Part, frozen=True, kw_only=True):
+    """A file of external data that weights were read from."""
+
+    path: str
+    """Relative to the model."""
+    sha256: str
+    size_bytes: int
+
+
 class CheckedModel(Part, frozen=True, kw_only=True):
     """The file that was checked."""
 
     path: str
     sha256: str
+    external: list[ExternalFile] = []
 
 
 class CheckReport(Record, frozen=True, kw_only=True, tag="sparsegate.check/1"):

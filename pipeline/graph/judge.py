@@ -1,0 +1,145 @@
+"""The facts of one operand as the operator reads it: its pattern, and what it would be in another form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipeline import pattern
+from pipeline.errors import InputError
+from pipeline.graph.arithmetic import minus_zero_point
+from pipeline.graph.moves import Move
+from pipeline.graph.near import Near, near_miss
+from pipeline.graph.tensors import NoValuesError
+from pipeline.graph.trace import Sighting
+from pipeline.graph.values import Leaf, TooLargeError, Value, leaves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+RELEASE_BYTES = 1 << 28
+"""Bytes read of mapped files before their pages are given back."""
+
+
+@dataclass
+class Judgement:
+    """What is known of one operand."""
+
+    sighting: Sighting
+    value: Value | None = None
+    axis: int | None = None
+    segment: int | None = None
+    facts: pattern.Facts | None = None
+    other_axes: list[int] = field(default_factory=list)
+    before: pattern.Facts | None = None
+    """Facts of the values before QuantizeLinear."""
+    near: Near | None = None
+    """Where it is not 2:4: whether only tiny values keep it from being."""
+    trouble: str = ""
+    """Why there are no facts."""
+    invalid: str = ""
+    """Why the operand is not a matrix product of a weight at all."""
+
+    @property
+    def two_four(self) -> bool | None:
+        """None only where the values are not known."""
+        return None if self.facts is None else self.facts.two_four
+
+
+def judge(sighting: Sighting, release: Callable[[], None]) -> Judgement:
+    """Judge one operand.
+
+    Args:
+        sighting: The operand.
+        release: Called now and then, to give back pages that were read.
+    """
+    result = Judgement(sighting)
+    const = sighting.const
+    if const is None:
+        return result
+    if const.trouble:
+        result.trouble = const.trouble
+        return result
+    try:
+        value = _as_read(sighting, const.load())
+        result.axis = sighting.operand.axis(sighting.call, value.shape)
+    except (NoValuesError, TooLargeError) as error:
+        result.trouble = str(error)
+        return result
+    except ValueError as error:
+        result.invalid = str(error)
+        return result
+    result.value = value
+    result.segment = _segment(sighting, value.shape)
+    result.facts = survey(value, result.axis, result.segment, release)
+    axes = [axis for axis in range(len(value.shape)) if axis != result.axis and value.shape[axis] > 1]
+    result.other_axes = [axis for axis in axes if holds(value, axis)]
+    if result.facts.violating:
+        result.near = near_miss(value.read, value.shape, result.axis)
+    if const.before is not None and const.before.shape == value.shape:
+        result.before = survey(const.before, result.axis, result.segment, release)
+    return result
+
+
+def _as_read(sighting: Sighting, value: Value) -> Value:
+    """The operand relative to its zero point, where the operator has one."""
+    zero = sighting.operand.zero
+    call = sighting.call
+    if zero is None or not call.given(zero):
+        return value
+    const = call.inputs[zero]
+    if const is None or const.trouble:
+        raise NoValuesError("its zero point is not constant")
+    offset = const.load()
+    shape = sighting.operator.channel(sighting.operand, offset.shape, value.shape) if sighting.operator.channel else offset.shape
+    return minus_zero_point(value, offset.moved(Move.reshape(offset.shape, shape)) if shape != offset.shape else offset)
+
+
+def _segment(sighting: Sighting, shape: tuple[int, ...]) -> int | None:
+    """A grouped transposed convolution sums over a `group`-th part of its first dimension."""
+    if sighting.operator.family != "convtranspose":
+        return None
+    group = sighting.call.number("group", 1)
+    if group < 1 or shape[0] % group:
+        raise InputError(f"{shape[0]} input channels cannot be cut into {group} groups", where=sighting.call.node.name)
+    return shape[0] // group
+
+
+def survey(value: Value, axis: int, segment: int | None, release: Callable[[], None]) -> pattern.Facts:
+    """The pattern's facts, read in the order in which the values lie in memory, located in the operand's own coordinates."""
+    order, inverse = _memory_order(value)
+    turned = value if order == tuple(range(len(order))) else value.moved(Move.transpose(value.shape, order))
+    since = 0
+
+    def read(block: pattern.Block) -> np.ndarray:
+        nonlocal since
+        found = turned.read(block)
+        since += found.nbytes
+        if since > RELEASE_BYTES:
+            since = 0
+            release()
+        return found
+
+    facts = pattern.survey_blocks(read, turned.shape, order.index(axis), segment=segment)
+    facts.located = [tuple(spot[inverse[dim]] for dim in range(len(spot))) for spot in facts.located]
+    return facts
+
+
+def holds(value: Value, axis: int) -> bool:
+    """Whether the operand is 2:4 along another axis; stops at the first block that is not."""
+    order, _ = _memory_order(value)
+    turned = value if order == tuple(range(len(order))) else value.moved(Move.transpose(value.shape, order))
+    return pattern.holds(turned.read, turned.shape, order.index(axis))
+
+
+def _memory_order(value: Value) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Permutation that walks the largest stored tensor as it lies in memory, and where each dimension went."""
+    largest: Leaf = max(leaves(value), key=lambda leaf: leaf.view.size)
+    rank = len(value.shape)
+    order = tuple(range(rank))
+    if largest.view.ndim == rank and largest.seen == len(largest.moves):
+        order = tuple(sorted(range(rank), key=lambda dim: -abs(largest.view.strides[dim])))
+    inverse = tuple(order.index(dim) for dim in range(rank))
+    return order, inverse

@@ -1,0 +1,54 @@
+"""A model opened for reading: the skeleton message, and its tensors over the mapped files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import InputError
+from pipeline.graph.files import MappedFile
+from pipeline.graph.tensors import Tensors
+from pipeline.graph.wire import skeleton
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+THRESHOLD = 1024
+"""Values of fewer bytes stay in the message: cheaper there than an entry of their own."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """An open model."""
+
+    path: Path
+    proto: ModelProto
+    """Without the values of large tensors: `tensors` has them."""
+    tensors: Tensors
+    file: MappedFile
+
+
+def open_model(path: Path, *, threshold: int = THRESHOLD) -> Model:
+    """Open an ONNX file.
+
+    Raises:
+        InputError: it cannot be read, is cut, or is no ONNX model.
+    """
+    from google.protobuf.message import DecodeError
+    from onnx import ModelProto
+
+    file = MappedFile(path)
+    where = str(path)
+    if not file.size:
+        raise InputError("the file is empty", where=where, hint="export the model again")
+    bones = skeleton(file.data, threshold=threshold, where=where)
+    try:
+        proto = ModelProto.FromString(bones.data)
+    except DecodeError:
+        raise InputError(
+            "not an ONNX model (its protobuf does not parse)", where=where, hint="give a file made by an ONNX exporter"
+        ) from None
+    if not proto.HasField("graph") or (not proto.graph.node and not proto.graph.initializer and not proto.ir_version):
+        raise InputError("not an ONNX model (it holds no graph)", where=where, hint="give a file made by an ONNX exporter")
+    return Model(path, proto, Tensors(path, file, bones), file)
