@@ -1,0 +1,115 @@
+"""Every form of message that the reader knows: one row each, with its versions and how well it is known.
+
+A message is matched without its prefix. `FORMS` is tried through one dispatching expression; what a form means is said
+once, in `builds`. Sources: TensorRT's own logs (level `seen`), trtexec's public source (`documented`), reports by
+people (`said`), and forms expected from their neighbours (`inferred`).
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from pipeline.codes import Level
+
+
+class Form(msgspec.Struct, frozen=True):
+    """One form of message."""
+
+    name: str
+    first: str
+    """The message's first character; empty where it varies."""
+    needle: str
+    """Text that the message must hold: a cheap test before the pattern."""
+    pattern: str
+    versions: str = "all"
+    level: Level = Level.SEEN
+    verbose: bool = False
+    """Printed only at VERBOSE."""
+
+
+ID = r"(?:0x[0-9a-fA-F]+|-?\d+)"
+MS = r"(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)"
+
+FORMS: tuple[Form, ...] = (
+    # one run of trtexec
+    Form("banner", "&", "RUNNING", r"&&&& RUNNING TensorRT\.\S+ (?:\[TensorRT v(?P<version>\d+)\] )?(?:\[\w+\] )?(?:# (?P<command>.*))?"),
+    Form("verdict", "&", "TensorRT.", r"&&&& (?P<word>PASSED|FAILED|WAIVED) TensorRT\.\S+"),
+    Form("load-closing", "E", "Engine loaded", r"Engine loaded in [\d.]+ sec\.?"),
+    # what ends a build
+    Form("closing", "E", "Engine ", r"Engine built in [\d.]+ sec\.?|Engine generation completed in [\d.]+ seconds"),
+    Form("closing-polygraphy", "F", "engine building", r"Finished engine building in [\d.]+ sec"),
+    Form(
+        "build-failed", "", "ngine ", r"(?:Engine could not be created|Engine set up failed|Building engine failed|Failed to create engine)"
+    ),
+    Form("no-implementation", "", "Could not find any implementation for node", r".*Error Code \d+: .*"),
+    # build options
+    Form("option-sparsity", "S", "Sparsity: ", r"Sparsity: (?P<mode>Disabled|Enabled|Forced)$"),
+    # the sparsity summary: read by `sparsity`, joined over wraps
+    Form("sparsity", "(", "(Sparsity) ", r"\(Sparsity\) "),
+    Form(
+        "sparsity-forced",
+        "-",
+        "pruned",
+        r"--sparsity=force pruned (?P<count>\d+) weights to be sparsity pattern",
+        ">=9.1",
+        Level.DOCUMENTED,
+        True,
+    ),
+    # autotuning
+    Form("costs", "=", "Computing costs for", r"={9,} Computing costs for ?(?P<layer>.*)", verbose=True),
+    Form("combination", "*", "Autotuning format", r"\*{9,} Autotuning format combination: ?(?P<format>.*?) ?\*{9,}$", verbose=True),
+    Form("reformat", "*", "Autotuning Reformat", r"\*{9,} Autotuning Reformat: ?.*", verbose=True),
+    Form("runner", "-", "Timing Runner", r"-{9,} Timing Runner: (?P<layer>.*) \((?P<runner>[^()]*)\)$", verbose=True),
+    Form(
+        "tactic-named",
+        "T",
+        "Tactic Name: ",
+        rf"Tactic Name: (?P<name>.*?) ?Tactic: (?P<id>{ID}) Time: (?P<ms>{MS})$",
+        ">=8.6",
+        verbose=True,
+    ),
+    Form("tactic-skipped", "T", " skipped. ", rf"Tactic: (?P<id>{ID}) skipped\. .*", "7.x", verbose=True),
+    Form("tactic", "T", "Tactic: ", rf"Tactic: (?P<id>{ID}) [Tt]ime:? (?P<ms>{MS})$", verbose=True),
+    Form(
+        "fastest",
+        "",
+        "Fastest Tactic: ",
+        rf"(?:(?P<layer>.*) \([^()]*\) profiling completed in [\d.e+-]+ seconds\. )?Fastest Tactic: (?P<id>{ID}) Time: (?P<ms>{MS})$",
+        verbose=True,
+    ),
+    Form(
+        "set-name",
+        "",
+        "Set Tactic Name: ",
+        rf"(?P<layer>.*?) (?:\((?P<runner>[^()]*)\) )?Set Tactic Name: (?P<name>\S*)(?: Tactic: (?P<id>{ID}))?$",
+        "7.x to 8.5",
+        verbose=True,
+    ),
+    Form("chose", ">", "Chose Runner", rf">{{9,}} Chose Runner Type: (?P<runner>\S*) Tactic: (?P<id>{ID})$", verbose=True),
+    Form(
+        "no-tactics",
+        "",
+        "alid tactics for",
+        r"Skipping \S+: No valid tactics for .*|\S+ has no valid tactics for this config, skipping",
+        verbose=True,
+    ),
+    # engine dump
+    Form("dump-8", "E", "Engine Layer Information", r"Engine Layer Information:", "7.x to 8.6", verbose=True),
+    Form("dump-10", "L", "Layers:", r"Layers:$", ">=10.0", verbose=True),
+    Form(
+        "dump-8-layer",
+        "L",
+        "Layer(",
+        rf"Layer\((?P<type>[^()]*)\): (?P<name>.*), Tactic: (?P<id>{ID}), (?P<io>.*)",
+        "7.x to 8.6",
+        verbose=True,
+    ),
+    Form("dump-10-layer", "N", "LayerType: ", r"Name: (?P<name>.*?), LayerType: (?P<type>[^,]*), (?P<rest>.*)", ">=10.0", verbose=True),
+)
+"""In this order: the first that matches decides."""
+
+
+COMPILED: dict[str, re.Pattern[str]] = {form.name: re.compile(form.pattern, re.DOTALL) for form in FORMS}
+VERBOSE_FORMS = frozenset(form.name for form in FORMS if form.verbose)

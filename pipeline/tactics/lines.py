@@ -1,0 +1,124 @@
+"""From raw text to messages: prefixes off, torn lines apart, hard wraps joined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from pipeline.tactics.builds import Message, find_form
+from pipeline.tactics.prefixes import EMBEDDED, Head, head
+from pipeline.tactics.sparsity import Widths
+
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_])")
+_MAX_FOLLOWERS = 4000
+_SPARSITY = "(Sparsity)"
+
+
+def plain(line: str) -> str:
+    """A physical line without colours, carriage return and the NULs around it."""
+    if "\x1b" in line:
+        line = _ANSI.sub("", line)
+    return line.strip("\0\r\n") if line[-1:] in ("\0", "\r", "\n") or line[:1] == "\0" else line
+
+
+class Joiner:
+    """Turns the physical lines of one file into messages.
+
+    Args:
+        width: Columns at which the whole file is hard-wrapped; None where it is not.
+    """
+
+    def __init__(self, width: int | None = None) -> None:
+        self.width = width
+        self.widths = Widths(known={width} if width else set())
+        self._pending: Message | None = None
+        self._tail = 0
+        self._process: str | None = None
+
+    def feed(self, number: int, raw: str, *, ended: bool = True) -> Iterator[Message]:
+        """Take one physical line; yield the messages that it completes.
+
+        Args:
+            number: From 1.
+            raw: The line without its line feed.
+            ended: False where the file ends without line feed here.
+        """
+        line = plain(raw)
+        self.widths.longest = max(self.widths.longest, len(line))
+        pieces = torn(line)
+        for i, piece in enumerate(pieces):
+            last = i == len(pieces) - 1
+            found = head(piece)
+            if i == 0 and self._continues(piece, found):
+                self._append(piece, ended=ended and last)
+                continue
+            yield from self.flush()
+            self._begin(number, piece, found, whole=ended and last)
+
+    def flush(self) -> Iterator[Message]:
+        """The message that was waiting for its continuation."""
+        if self._pending is not None:
+            message, self._pending = self._pending, None
+            yield message
+
+    def _begin(self, number: int, piece: str, found: Head, *, whole: bool) -> None:
+        if found.process:
+            self._process = found.process
+        text = piece[found.end :]
+        if text.endswith("**") and not text.endswith("***"):
+            text = text[:-2]
+        process = found.process or (self._process if not found.end else None)
+        self._tail = len(piece.rstrip())
+        self._pending = Message(number, text.rstrip(), self._tail, found.severity, process, bool(found.end), whole)
+
+    def _continues(self, piece: str, found: Head) -> bool:
+        """Whether a physical line may continue the pending message."""
+        pending = self._pending
+        if pending is None or not pending.whole or not piece.strip() or found.severity or found.process or starts(piece[found.end :]):
+            return False
+        if self.width:
+            return self._tail in (self.width, self.width - 1) and len(piece.rstrip()) <= self.width
+        return _SPARSITY in pending.text[:12] and len(pending.followers) < _MAX_FOLLOWERS
+
+    def _append(self, piece: str, *, ended: bool) -> None:
+        assert self._pending is not None
+        if self.width:
+            body = piece.rstrip()
+            self._pending.text += " " * (self.width - self._tail) + body
+            self._pending.whole = ended
+            self._tail = len(body)
+        else:
+            self._pending.followers.append(piece)
+
+
+def starts(text: str) -> bool:
+    """Whether a text without prefix begins a message of its own."""
+    return text.startswith("&&&& ") or find_form(text) is not None
+
+
+def torn(line: str) -> list[str]:
+    """A physical line, cut where another message's prefix stands in its middle."""
+    if "\r" in line:
+        return [piece for part in line.split("\r") for piece in torn(part)]
+    first = head(line).end
+    cuts = [match.start() for match in EMBEDDED.finditer(line, first)]
+    if not cuts:
+        return [line]
+    return [line[a:b] for a, b in zip([0, *cuts], [*cuts, len(line)]) if line[a:b].strip()]
+
+
+def detect_width(lines: list[str]) -> int | None:
+    """The column at which a whole text is hard-wrapped: at least two lines that are as long as any go on in the next one."""
+    bodies = [plain(line).rstrip() for line in lines]
+    width = max(map(len, bodies), default=0)
+    going_on = 0
+    for body, following in pairwise(bodies):
+        if len(body) in (width, width - 1) and following and not _begins(following):
+            going_on += 1
+    return width if going_on >= 2 else None
+
+
+def _begins(line: str) -> bool:
+    found = head(line)
+    return bool(found.severity or found.process) or starts(line[found.end :])

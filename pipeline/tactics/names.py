@@ -1,0 +1,107 @@
+"""Layer names as TensorRT lists them: split at bracket depth 0, fused parts, profile suffix."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+_OPEN = "([{"
+_CLOSE = ")]}"
+_MARKS = re.compile(r"[()\[\]{}]|, ?|\.\.\.")
+_PROFILE = re.compile(r" \[profile (\d+)\]$")
+
+
+class Split(msgspec.Struct, frozen=True):
+    """Names of one list in order, and what stands at its end without being a whole name."""
+
+    names: list[str]
+    rest: str | None = None
+    """The tail from the first bracket that never closes, or from a `...` cut: text, not names."""
+    touches_end: bool = False
+    """Whether the last name runs up to the end of the text: if the text was cut there, so was the name."""
+
+
+def split_list(text: str) -> Split:
+    """Split the text behind a summary's colon into names.
+
+    `, ` separates only where no bracket is open: `PWN(PWN(x), PWN(y))` is one name. New wording's `Chose` puts a
+    separator before its first name too; empty pieces are dropped.
+    """
+    names: list[str] = []
+    depth = start = 0
+    for mark in _MARKS.finditer(text):
+        token = mark.group()
+        if token in _OPEN:
+            depth += 1
+        elif token in _CLOSE:
+            depth = max(0, depth - 1)
+        elif token == "...":
+            if depth == 0:
+                return Split([name for name in names if name], text[start:].strip())
+        elif depth == 0 and (len(token) == 2 or mark.end() == len(text)):
+            names.append(text[start : mark.start()].strip())
+            start = mark.end()
+    tail = text[start:].strip()
+    names = [name for name in names if name]
+    return Split(names, tail) if depth else Split([*names, tail] if tail else names, touches_end=bool(tail))
+
+
+def unique(names: list[str]) -> list[str]:
+    """The names in order of first appearance."""
+    return list(dict.fromkeys(names))
+
+
+def parts(name: str) -> list[str]:
+    """The horizontally fused parts of a layer: `A || B` counts as two in TensorRT's numbers."""
+    return split_depth0(name, " || ")
+
+
+def split_depth0(text: str, separator: str) -> list[str]:
+    """Split at a separator where no bracket is open."""
+    if separator not in text:
+        return [text]
+    pieces, depth, start, i = [], 0, 0, 0
+    while i < len(text):
+        char = text[i]
+        if char in _OPEN:
+            depth += 1
+        elif char in _CLOSE:
+            depth = max(0, depth - 1)
+        elif depth == 0 and text.startswith(separator, i):
+            pieces.append(text[start:i])
+            i += len(separator)
+            start = i
+            continue
+        i += 1
+    pieces.append(text[start:])
+    return [piece.strip() for piece in pieces if piece.strip()]
+
+
+def leaves(name: str) -> list[str]:
+    """Every operator that a fused name speaks of: `a || b + PWN(PWN(c), d)` gives a, b, c, d."""
+    found: list[str] = []
+    stack = [profile_of(name)[0]]
+    while stack:
+        text = stack.pop(0)
+        pieces = [piece for part in split_depth0(text, " || ") for piece in split_depth0(part, " + ")]
+        if len(pieces) == 1 and (inner := re.fullmatch(r"PWN\((.*)\)|\{?ForeignNode\[(.*)\]\}?", pieces[0])):
+            body = inner.group(1) if inner.group(1) is not None else inner.group(2)
+            pieces = split_depth0(body, ", ") if inner.group(1) is not None else body.split("...")
+            stack = pieces + stack
+        elif len(pieces) == 1:
+            found.append(pieces[0])
+        else:
+            stack = pieces + stack
+    return found
+
+
+def profile_of(name: str) -> tuple[str, int | None]:
+    """The name without TensorRT's ` [profile N]` suffix, and N."""
+    match = _PROFILE.search(name)
+    return (name[: match.start()], int(match.group(1))) if match else (name, None)
+
+
+def is_damaged(name: str) -> bool:
+    """Whether a name holds bytes that no layer name has: U+FFFD (invalid UTF-8) or NUL."""
+    return "\ufffd" in name or "\0" in name

@@ -1,0 +1,185 @@
+"""Several Found/Chose pairs in one build: which stand, what they say of each layer, and where they contradict."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pipeline.records.rung import Rung
+from pipeline.records.tactics import Conflict
+from pipeline.tactics.names import profile_of
+from pipeline.tactics.sparsity import Listed, Pair, agrees
+
+
+class Vote(msgspec.Struct, frozen=True):
+    """What one message says of one layer."""
+
+    rung: Rung
+    line: int
+    source: int
+    says: str
+
+
+class Said(msgspec.Struct):
+    """What the summary says of one layer."""
+
+    name: str
+    profile: int | None
+    eligible: list[Vote] = []
+    selected: list[Vote] = []
+
+
+class Summary(msgspec.Struct):
+    """The summary of one build, over all its passes."""
+
+    layers: dict[str, Said] = {}
+    conflicts: list[Conflict] = []
+    lists_eligible: dict[int | None, bool] = {}
+    """Profile -> whether every standing eligible list is complete: then what it omits is not eligible."""
+    lists_selected: dict[int | None, bool] = {}
+
+    def omits(self, profile: int | None, table: dict[int | None, bool]) -> bool:
+        """Whether a complete list for this profile exists."""
+        return table.get(profile or None, False)
+
+
+def layer_id(name: str, profile: int | None) -> str:
+    """A layer's id: its name; layers of later profiles carry TensorRT's own suffix."""
+    return f"{name} [profile {profile}]" if profile and profile_of(name)[1] is None else name
+
+
+def summarise(pairs: list[Pair], profiles: int) -> Summary:
+    """Judge the passes of one build.
+
+    Args:
+        pairs: In the order of the log; `superseded_by` is set here.
+        profiles: Number of optimization profiles that the log shows.
+    """
+    several = profiles > 1 or len({pair.profile for pair in pairs if pair.profile is not None}) > 1
+    if several:
+        _number_profiles(pairs)
+    else:
+        _supersede(pairs)
+    summary = Summary()
+    standing = [pair for pair in pairs if pair.superseded_by is None]
+    for pair in standing:
+        _vote(summary, pair, pair.profile if several else None)
+        _check_counts(summary, pair, pair.profile if several else None)
+    for i, one in enumerate(standing):
+        for other in standing[i + 1 :]:
+            if not several or (one.profile or 0) == (other.profile or 0):
+                _compare(summary, one, other, one.profile if several else None)
+    return summary
+
+
+def _number_profiles(pairs: list[Pair]) -> None:
+    if any(pair.profile is not None for pair in pairs):
+        return
+    for number, pair in enumerate(pairs):
+        pair.first.profile = number
+
+
+def _names(listed: Listed | None) -> set[str]:
+    return set(listed.names) if listed else set()
+
+
+def _supersede(pairs: list[Pair]) -> None:
+    """A later pair with the same eligible set replaces the earlier one."""
+    for j, later in enumerate(pairs):
+        if later.eligible is None or later.selected is None or not later.eligible.names:
+            continue
+        for earlier in pairs[:j]:
+            if earlier.superseded_by is None and earlier.eligible and _names(earlier.eligible) == _names(later.eligible):
+                earlier.superseded_by = j
+
+
+def _said(summary: Summary, name: str, profile: int | None) -> Said:
+    return summary.layers.setdefault(layer_id(name, profile), Said(name, profile))
+
+
+def _vote(summary: Summary, pair: Pair, profile: int | None) -> None:
+    key = profile or None
+    eligible, selected = pair.eligible, pair.selected
+    if eligible:
+        summary.lists_eligible[key] = summary.lists_eligible.get(key, True) and eligible.complete
+        for name in eligible.names:
+            vote = Vote(Rung.YES, eligible.raw.line, eligible.raw.source, "listed as eligible")
+            _said(summary, name, profile).eligible.append(vote)
+    if selected is None:
+        if eligible:
+            summary.lists_selected[key] = False
+        return
+    summary.lists_selected[key] = summary.lists_selected.get(key, True) and selected.complete
+    raw = selected.raw
+    for name in selected.names:
+        _said(summary, name, profile).selected.append(Vote(Rung.YES, raw.line, raw.source, "listed as chosen"))
+    chosen = set(selected.names)
+    if selected.complete:
+        for name in eligible.names if eligible else []:
+            if name not in chosen:
+                _said(summary, name, profile).selected.append(Vote(Rung.NO, raw.line, raw.source, "not in the list of chosen layers"))
+
+
+def _check_counts(summary: Summary, pair: Pair, profile: int | None) -> None:
+    """Number and list of one message contradict each other: neither is believed."""
+    eligible, selected = pair.eligible, pair.selected
+    if eligible and eligible.complete and not agrees(eligible.declared, eligible.names):
+        text = f"line {eligible.raw.line}: found {eligible.declared} layer(s), but the list has {len(eligible.names)}"
+        _dispute(summary, "count-and-list-disagree", eligible.names, profile, text, eligible, on_eligible=True)
+        summary.lists_eligible[profile or None] = False
+    if selected and selected.complete and not agrees(selected.declared, selected.names):
+        more_than_listed = (selected.declared or 0) > len(selected.names)
+        names = [*selected.names, *(eligible.names if eligible and more_than_listed else [])]
+        text = f"line {selected.raw.line}: chose {selected.declared} layer(s), but the list has {len(selected.names)}"
+        _dispute(summary, "count-and-list-disagree", list(dict.fromkeys(names)), profile, text, selected, on_eligible=False)
+    if eligible and selected and eligible.complete:
+        odd = [name for name in selected.names if name not in set(eligible.names)]
+        if odd:
+            text = f"line {selected.raw.line}: chosen, but not in the list of eligible layers of line {eligible.raw.line}"
+            _dispute(summary, "chosen-but-not-eligible", odd, profile, text, selected, on_eligible=True)
+
+
+def _dispute(summary: Summary, code: str, names: list[str], profile: int | None, text: str, listed: Listed, *, on_eligible: bool) -> None:
+    for name in names:
+        said = _said(summary, name, profile)
+        votes = said.eligible if on_eligible else said.selected
+        votes.append(Vote(Rung.DISPUTED, listed.raw.line, listed.raw.source, text))
+    summary.conflicts.append(Conflict(code=code, layers=[layer_id(name, profile) for name in names], text=text))
+
+
+def _compare(summary: Summary, one: Pair, other: Pair, profile: int | None) -> None:
+    """Two standing passes whose eligible sets overlap: the layers on which they differ are disputed."""
+    if not one.eligible or not other.eligible:
+        return
+    common = _names(one.eligible) & _names(other.eligible)
+    if not common:
+        return
+    for a, b in ((one, other), (other, one)):
+        assert a.eligible is not None and b.eligible is not None
+        only = [name for name in a.eligible.names if name not in common] if b.eligible.complete else []
+        if only:
+            text = f"eligible at line {a.eligible.raw.line}, not at line {b.eligible.raw.line}, which lists some of the same layers"
+            _dispute(summary, "passes-disagree", only, profile, text, b.eligible, on_eligible=True)
+            for name in only:
+                if name in _names(a.selected):
+                    _said(summary, name, profile).selected.append(Vote(Rung.DISPUTED, b.first.line, b.first.source, text))
+    if one.selected and other.selected:
+        differ = [
+            name
+            for name in one.eligible.names
+            if name in common
+            and (name in _names(one.selected)) != (name in _names(other.selected))
+            and (one if name in _names(other.selected) else other).selected.complete  # type: ignore[union-attr]
+        ]
+        if differ:
+            text = f"chosen by one of the passes of lines {one.first.line} and {other.first.line}, not by the other"
+            _dispute(summary, "passes-disagree", differ, profile, text, other.selected, on_eligible=False)
+
+
+def settle(votes: list[Vote]) -> Rung:
+    """One rung from what several messages say."""
+    said = {vote.rung for vote in votes}
+    if not said:
+        return Rung.UNKNOWN
+    if Rung.DISPUTED in said or len(said) > 1:
+        return Rung.DISPUTED
+    return said.pop()

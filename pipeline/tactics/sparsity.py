@@ -1,0 +1,209 @@
+"""The `(Sparsity)` messages: from raw lines, perhaps wrapped or cut, to passes of names that can be trusted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from pipeline.records.tactics import Pass
+from pipeline.tactics.names import is_damaged, parts, profile_of, split_list, unique
+
+_WORDING = re.compile(
+    r"\(Sparsity\) (?:"
+    r"(?P<old_eligible>Layers eligible for sparse math):|"
+    r"(?P<old_selected>TRT inference plan picked sparse implementation for layers):|"
+    r"Found (?P<found>\d+) layer\(s\) eligible to use sparse tactics:|"
+    r"Chose (?P<chose>\d+) layer\(s\) using sparse tactics:)"
+)
+_BOLD = re.compile(r"(?<!\*)\*\*(?!\*)")
+_FIRST = {"L": "eligible", "F": "eligible", "T": "selected", "C": "selected"}
+
+
+class RawList(msgspec.Struct):
+    """One summary message as it stands in the file."""
+
+    source: int
+    line: int
+    text: str
+    """From `(Sparsity)` to the end of its first physical line, or of all that a known wrap width joins to it."""
+    width: int
+    """Length of the first physical line with its prefix, without blanks at its end."""
+    whole: bool = True
+    """False where the line itself was cut: end of the file, torn by another message, `...`."""
+    followers: list[str] = []
+    """Lines behind it without prefix: perhaps its continuation."""
+    profile: int | None = None
+    region: str | None = None
+
+    @property
+    def kind(self) -> str | None:
+        """`eligible`, `selected`, or None where the text breaks off before it tells."""
+        return _FIRST.get(self.text[len("(Sparsity) ") : len("(Sparsity) ") + 1])
+
+
+class Listed(msgspec.Struct):
+    """A summary message, read."""
+
+    raw: RawList
+    declared: int | None
+    names: list[str]
+    doubtful: list[str] = []
+    """Names that touch a cut or an uncertain join: they count only if another source has exactly them."""
+    complete: bool = True
+    """Whether the list lacks nothing: only then does it say anything of the layers that it omits."""
+    cut: list[str] = []
+    """Text that is no name."""
+
+
+class Widths(msgspec.Struct):
+    """What the whole file tells about hard wraps."""
+
+    longest: int = 0
+    """Length of the longest physical line."""
+    known: set[int] = set()
+    """Widths at which several lines in a row are continued."""
+
+
+def _join(raw: RawList, widths: Widths) -> tuple[str, bool | None]:
+    """The message's text over its followers, and whether they are its continuation (None: cannot be told).
+
+    A full line is as long as the wrap is wide, or one less where the blank at its end was stripped.
+    """
+    if not raw.followers:
+        return raw.text, True
+    known = {raw.width, raw.width + 1} & widths.known
+    if raw.width + 1 < widths.longest and not known:
+        return raw.text, False
+    first = len(raw.followers[0].rstrip())
+    width = max(known) if known else max(raw.width, first) if first - raw.width == 1 else raw.width
+    text, tail, full = raw.text, raw.width, 0
+    for follower in raw.followers:
+        body = follower.rstrip()
+        if tail not in (width, width - 1):
+            break
+        if len(body) > width:
+            return (raw.text, False) if full == 0 else (text, None)
+        text += " " * (width - tail) + body
+        tail = len(body)
+        full += 1 if tail in (width, width - 1) else 0
+    if full or known:
+        widths.known.add(width)
+        return text, True
+    return text, None
+
+
+def read_list(raw: RawList, widths: Widths) -> Listed | None:
+    """Split one message into names; None where its wording is cut or unknown."""
+    text, joined = _join(raw, widths)
+    if joined is None and not _WORDING.match(raw.text) and not _WORDING.match(text):
+        return None
+    if joined is None:
+        return _read_uncertain(raw, text)
+    return _read_text(raw, text, whole=raw.whole)
+
+
+def _read_text(raw: RawList, text: str, *, whole: bool) -> Listed | None:
+    text = _BOLD.sub("", text)
+    match = _WORDING.match(text)
+    if match is None:
+        return None
+    number = match["found"] or match["chose"]
+    body = text[match.end() :]
+    if body.rstrip().endswith("…"):
+        body = body.rstrip()[:-1] + "..."
+    split = split_list(body)
+    names = unique(split.names)
+    listed = Listed(raw, int(number) if number else None, names, complete=whole and split.rest is None)
+    if split.rest is not None:
+        listed.cut.append(split.rest)
+    if not whole and split.touches_end and names:
+        listed.doubtful.append(listed.names.pop())
+    broken = [name for name in listed.names if is_damaged(name)]
+    if broken:
+        listed.names = [name for name in listed.names if name not in broken]
+        listed.cut += broken
+        listed.complete = False
+    return listed
+
+
+def _read_uncertain(raw: RawList, joined: str) -> Listed | None:
+    """A single line that may or may not go on: names on which both readings agree stand, the others are doubtful."""
+    short, long = _read_text(raw, raw.text, whole=True), _read_text(raw, joined, whole=True)
+    if long is None:
+        return None
+    if short is None:
+        long.doubtful, long.names, long.complete = long.names, [], False
+        return long
+    agreed = [name for name in short.names if name in set(long.names)]
+    doubtful = [name for name in [*long.names, *short.names] if name not in set(agreed)]
+    return Listed(raw, short.declared, agreed, unique(doubtful), complete=False, cut=[])
+
+
+def confirm(listed: Listed, known: Collection[str]) -> None:
+    """Take in the doubtful names that another source has exactly, and that are not the beginning of another known name."""
+    for name in listed.doubtful:
+        longer = any(other != name and other.startswith(name) for other in known)
+        if name in known and not longer and name not in listed.names:
+            listed.names.append(name)
+        else:
+            listed.cut.append(name)
+    if listed.doubtful and not listed.cut and agrees(listed.declared, listed.names):
+        listed.complete = True
+    listed.doubtful = []
+
+
+def agrees(declared: int | None, names: list[str]) -> bool:
+    """Whether a count fits its list: as the number of names, or of horizontally fused parts."""
+    return declared is None or declared in (len(names), sum(len(parts(name)) for name in names))
+
+
+class Pair(msgspec.Struct):
+    """A pass: what was eligible and what was chosen from it."""
+
+    eligible: Listed | None = None
+    selected: Listed | None = None
+    superseded_by: int | None = None
+
+    @property
+    def first(self) -> RawList:
+        """The message that stands first."""
+        listed = self.eligible or self.selected
+        assert listed is not None
+        return listed.raw
+
+    @property
+    def profile(self) -> int | None:
+        """The optimization profile, by the suffix of its names or as known from the log."""
+        names = [*(self.eligible.names if self.eligible else []), *(self.selected.names if self.selected else [])]
+        found = {profile_of(name)[1] for name in names}
+        if len(found) == 1 and (only := found.pop()) is not None:
+            return only
+        return self.first.profile
+
+    def record(self) -> Pass:
+        """The pass as the report shows it."""
+        return Pass(
+            line=self.first.line,
+            profile=self.profile,
+            region=self.first.region,
+            superseded_by=self.superseded_by,
+            eligible_declared=self.eligible.declared if self.eligible else None,
+            eligible=self.eligible.names if self.eligible else [],
+            selected_declared=self.selected.declared if self.selected else None,
+            selected=self.selected.names if self.selected else [],
+        )
+
+
+def pair_up(lists: Iterable[Listed]) -> list[Pair]:
+    """Pairs of an eligible list and the chosen list that follows it, in the order of the log."""
+    pairs: list[Pair] = []
+    for listed in lists:
+        if listed.raw.kind == "eligible":
+            pairs.append(Pair(eligible=listed))
+        elif pairs and pairs[-1].selected is None:
+            pairs[-1].selected = listed
+        else:
+            pairs.append(Pair(selected=listed))
+    return pairs
