@@ -5,13 +5,16 @@ Every function imports its workshop when called, so that `import pipeline` and l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pipeline.records.baseline import Baseline
     from pipeline.records.check import CheckReport, Target
+    from pipeline.records.evidence import Evidence
     from pipeline.records.tactics import TacticReport
+    from pipeline.records.verdict import Verdict
 
 
 def read_log(*sources: str | Path, onnx: str | Path | None = None, build: int | None = None) -> TacticReport:
@@ -39,3 +42,17 @@ def check_onnx(path: str | Path, target: Target | None = None) -> CheckReport:
     from pipeline.records.check import Target as AnyTarget
 
     return graph.check(Path(path), target or AnyTarget())
+
+
+def judge(evidence: Evidence, rules: Sequence[Mapping[str, Any]], alpha: float = 0.05, baseline: Baseline | None = None) -> Verdict:
+    """Hold budgets against the records of a run: pass, fail or inconclusive, each rule with its numbers.
+
+    Args:
+        evidence: What `records.evidence.read_evidence` reads from a run's folder.
+        rules: The `rules` of a recipe's gate section, as plain mappings.
+        alpha: Error probability of each rule.
+        baseline: For rules with `over: baseline`.
+    """
+    from pipeline import judging
+
+    return judging.judge(evidence, rules, alpha, baseline)
