@@ -5,15 +5,17 @@ Every function imports its workshop when called, so that `import pipeline` and l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeline.graph.require import Required
+    from pipeline.records.baseline import Baseline
     from pipeline.records.check import CheckReport, Target
     from pipeline.records.evidence import Evidence
     from pipeline.records.tactics import TacticReport
+    from pipeline.records.verdict import Verdict
 
 
 def read_log(*sources: str | Path, onnx: str | Path | None = None, build: int | None = None) -> TacticReport:
@@ -77,3 +79,17 @@ def judged(folder: str | Path) -> Evidence:
             findings=verdict.findings or diagnosis.diagnose(evidence),
         ),
     )
+
+
+def judge(evidence: Evidence, rules: Sequence[Mapping[str, Any]], alpha: float = 0.05, baseline: Baseline | None = None) -> Verdict:
+    """Hold budgets against the records of a run: pass, fail or inconclusive, each rule with its numbers.
+
+    Args:
+        evidence: What `records.evidence.read_evidence` reads from a run's folder.
+        rules: The `rules` of a recipe's gate section, as plain mappings.
+        alpha: Error probability of each rule.
+        baseline: For rules with `over: baseline`.
+    """
+    from pipeline import judging
+
+    return judging.judge(evidence, rules, alpha, baseline)

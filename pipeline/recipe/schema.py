@@ -268,11 +268,15 @@ class Measure(Section):
     batches: list[PositiveInt] = Field(default_factory=list)
     """Batch sizes to time; the opt batch when empty."""
     seconds: Positive = 10.0
-    """Time limit of sampling per batch size."""
+    """Planned sampling time per batch size, after the warm-up."""
     rounds: int = Field(20, ge=3)
     """Least number of rounds; in each round every arm runs one block, in random order."""
     block_ms: Positive = 20.0
     """Length of a block, before a round's quantile of it is taken."""
+    warmup_seconds: float = Field(10.0, ge=0)
+    """Longest warm-up; an arm that has not settled by then makes its latency rules inconclusive."""
+    stop_early: bool = True
+    """Stop when every latency rule is decided; intervals stay valid."""
     layer_passes: int = Field(3, ge=0)
     """Profiling passes for layer times."""
 
@@ -280,32 +284,39 @@ class Measure(Section):
 class Rule(Section):
     """One budget of the gate."""
 
-    kind: Literal["latency", "quality", "rungs", "size"]
+    kind: Literal["latency", "quality", "rungs", "stability", "size", "energy"]
     """What is judged."""
     arm: str = "sparse"
     """The arm that is to be released."""
     over: str | None = None
-    """Relative to this arm; absolute when absent."""
+    """Relative to this arm, or to `baseline` (named by `gate --baseline`); absolute when absent."""
     metric: Literal["gpu_compute", "host_latency", "enqueue", "request"] | None = None
     """latency: which time; the backend's main one when absent."""
     batch: PositiveInt | None = None
-    """latency: at this batch size; every measured one when absent."""
+    """latency, energy: at this batch size; every measured one when absent."""
+    profile: int | None = Field(None, ge=0)
+    """latency: of this optimization profile; every measured one when absent."""
     quantile: Literal["p50", "p90", "p99", "p99.9", "mean"] = "p50"
     """latency: which quantile."""
-    at_most: float | None = None
-    """latency: a ratio with `over`, else ms; size: a ratio with `over`, else bytes."""
+    claim: Literal["engine", "recipe"] | None = None
+    """latency: about this engine, or about what the recipe builds (the spread between builds then counts, and 3 builds per arm are needed);
+    `recipe` when absent and both arms were built at least 3 times."""
+    at_most: float | None = Field(None, gt=0)
+    """latency, size, energy: a ratio with `over`, else ms, bytes, millijoules."""
     head: str | None = None
     """quality: this head; every head when absent."""
     slice: str | None = None
     """quality: a slice `axis=name`, or `worst`; overall when absent."""
-    drop_at_most: Share | None = None
-    """quality: largest loss against `over` (default: the dense arm)."""
-    at_least: float | str | None = None
+    drop_at_most: float | None = Field(None, ge=0.0)
+    """quality: largest loss against `over` (default: the dense arm): a share (0.01 is one point), or in the unit of an error."""
+    at_least: float | Literal["all"] | None = None
     """quality: least value; rungs: number of layers, or `all` masked layers."""
     rung: Literal["masked", "frozen", "exported", "eligible", "timed", "selected"] | None = None
     """rungs: which rung."""
     layers: list[str] = Field(default_factory=list)
-    """rungs: patterns of layers that must be on it."""
+    """rungs, stability: patterns of layers that must be on it."""
+    builds: PositiveInt | None = None
+    """stability: selected in at least so many of the arm's builds; all when absent."""
     size: str | None = None
     """size: which figure: `file`, `archive`, `packed`."""
 

@@ -68,6 +68,31 @@ class Size(Part, frozen=True, kw_only=True):
     question: str
 
 
+class Reading(Part, frozen=True, kw_only=True):
+    """What the device's own counters said while one arm was timed at one shape."""
+
+    arm: str
+    shape: str
+    clock_mhz: list[float] = []
+    """Samples of the graphics (SM) clock."""
+    temperature_c: list[float] = []
+    power_w: list[float] = []
+    slowdown: list[str] = []
+    """Throttle reasons seen, such as `hw_thermal_slowdown`, `sw_power_cap`."""
+    other_processes: int | None = None
+    """Processes of others on the device; None: not observable, as in a container."""
+
+
+class Energy(Part, frozen=True, kw_only=True):
+    """Energy per inference of one arm at one shape, in millijoules."""
+
+    arm: str
+    shape: str
+    millijoules: Estimate
+    how: str
+    """What measured it."""
+
+
 class Conditions(Part, frozen=True, kw_only=True):
     """What could make the times unfit to judge."""
 
@@ -79,6 +104,7 @@ class Conditions(Part, frozen=True, kw_only=True):
     warnings: list[str] = []
     simulated: str | None = None
     """Set when the figures do not come from running an engine here: says from what."""
+    readings: list[Reading] = []
 
 
 class Measurement(Record, frozen=True, kw_only=True, tag="sparsegate.measurement/1"):
@@ -92,6 +118,7 @@ class Measurement(Record, frozen=True, kw_only=True, tag="sparsegate.measurement
     quality: dict[str, list[Quality]] = {}
     """By arm; also `torch:dense` and `torch:masked`, carried along for comparison."""
     sizes: list[Size] = []
+    energy: list[Energy] = []
     conditions: Conditions
     stopped: str = ""
     """Why sampling ended: decided, time limit, rounds."""

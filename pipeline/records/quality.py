@@ -24,6 +24,7 @@ class HeadQuality(Part, frozen=True, kw_only=True):
     value: float
     n: int
     slices: list[Slice] = []
+    higher_is_better: bool = True
 
 
 class Quality(Part, frozen=True, kw_only=True):

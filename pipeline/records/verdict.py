@@ -34,6 +34,12 @@ class JudgedRule(Part, frozen=True, kw_only=True):
     unit: str = ""
     n: int | None = None
     alpha: float | None = None
+    control: str | None = None
+    """The A/A comparison that stood beside it, with its interval."""
+    needs: str | None = None
+    """What would decide it, where it is inconclusive."""
+    label: str | None = None
+    """`control`, or `deployment comparison` where more than the pruning differs."""
 
 
 class Rungs(Part, frozen=True, kw_only=True):
@@ -72,3 +78,6 @@ class Verdict(Record, frozen=True, kw_only=True, tag="sparsegate.verdict/1"):
     ladder: list[Rungs] = []
     findings: list[Finding] = []
     notes: list[str] = []
+    alpha: float | None = None
+    baseline: str | None = None
+    """Name of the baseline that rules were held against."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-import msgspec
-
 if TYPE_CHECKING:
     import numpy as np
 
@@ -35,12 +33,16 @@ def evaluate(predict: Predict, data: Data, *, who: str, backend: str, work: Work
     results = []
     for name in splits:
         split: Split = getattr(data, name)
-        predictions = quality.Predictions.of(data.heads, predict(split), targets(split), split.slices())
+        outputs = predict(split)
+        predictions = quality.Predictions(
+            heads=data.heads,
+            scores=quality.score(data.heads, outputs, targets(split)),
+            slices=split.slices(),
+            answers={head: quality.digest(array) for head, array in outputs.items()},
+        )
         path = work.folder / "predictions" / f"{who}.{name}.npz"
-        path.parent.mkdir(exist_ok=True)
         predictions.save(path)
-        summary = quality.summarise(predictions, split=name, backend=backend)
-        results.append(msgspec.structs.replace(summary, predictions=work.artifact(path)))
+        results.append(quality.summarise(predictions, split=name, backend=backend, artifact=work.artifact(path)))
     return results
 
 

@@ -1,0 +1,138 @@
+"""Every latency sample with its arm, shape, metric, round and block: exact, compressed, and enough to judge again."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+import numpy as np
+
+from pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAX_BYTES = 4 << 30
+"""Largest unpacked size that `load` accepts."""
+
+_COLUMNS = {"arm": np.int16, "shape": np.int16, "metric": np.int16, "round": np.int32, "block": np.int32, "ms": np.float64}
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True):
+    """How one shape was sampled: facts that an interval needs and the samples alone do not show."""
+
+    planned_rounds: int
+    """Rounds fixed before sampling began: the horizon over which the intervals hold at every stop."""
+    rounds: int
+    level: Literal["block", "process"] = "block"
+    """Whether a round alternates blocks of loaded engines or whole processes."""
+    settled: dict[str, bool] = {}
+    """Per arm: did the warm-up become steady?"""
+    stopped: str = ""
+    """`rounds`, `decided`, or `time limit`."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples in the order in which they were taken.
+
+    The columns are arrays [n]; `arm`, `shape` and `metric` are indices into the name tuples, `ms` is float64.
+    """
+
+    arms: tuple[str, ...]
+    shapes: tuple[str, ...]
+    metrics: tuple[str, ...]
+    arm: NDArray[np.int16]
+    shape: NDArray[np.int16]
+    metric: NDArray[np.int16]
+    round: NDArray[np.int32]
+    block: NDArray[np.int32]
+    ms: NDArray[np.float64]
+    sampling: dict[str, Sampling] = field(default_factory=dict)
+    """By shape."""
+
+    def __len__(self) -> int:
+        return len(self.ms)
+
+    def of(self, arm: str, shape: str, metric: str) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Rounds [k] and times [k] in ms of one arm at one shape and metric; empty where there are none."""
+        try:
+            where = (
+                (self.arm == self.arms.index(arm)) & (self.shape == self.shapes.index(shape)) & (self.metric == self.metrics.index(metric))
+            )
+        except ValueError:
+            return np.empty(0, np.int32), np.empty(0, np.float64)
+        return self.round[where], self.ms[where]
+
+    def present(self) -> list[tuple[str, str, str]]:
+        """Every (arm, shape, metric) that has samples, in the order of the names."""
+        keys = np.unique(np.stack([self.shape, self.arm, self.metric]), axis=1) if len(self) else np.empty((3, 0), int)
+        return [(self.arms[a], self.shapes[s], self.metrics[m]) for s, a, m in keys.T]
+
+    @classmethod
+    def concat(cls, parts: Iterable[Samples]) -> Samples:
+        """Join samples of several shapes or runs; rounds keep their numbers."""
+        every = list(parts)
+        names = {
+            axis: tuple(dict.fromkeys(name for part in every for name in getattr(part, axis + "s"))) for axis in ("arm", "shape", "metric")
+        }
+        columns = {}
+        for column, dtype in _COLUMNS.items():
+            pieces = [getattr(part, column) for part in every]
+            if column in names:
+                pieces = [_renumbered(piece, getattr(part, column + "s"), names[column]) for piece, part in zip(pieces, every, strict=True)]
+            columns[column] = np.concatenate([np.empty(0, dtype), *pieces]).astype(dtype)
+        sampling = {shape: facts for part in every for shape, facts in part.sampling.items()}
+        return cls(arms=names["arm"], shapes=names["shape"], metrics=names["metric"], sampling=sampling, **columns)
+
+    def save(self, path: Path) -> None:
+        """Write a compressed .npz without pickles."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        head = msgspec.json.encode([list(self.arms), list(self.shapes), list(self.metrics), self.sampling])
+        with path.open("wb") as file:
+            np.savez_compressed(
+                file, head=np.frombuffer(head, np.uint8), allow_pickle=False, **{name: getattr(self, name) for name in _COLUMNS}
+            )
+
+    @classmethod
+    def load(cls, path: Path) -> Samples:
+        """Read what `save` wrote.
+
+        Raises:
+            InputError: not such a file, too large, damaged, or its columns do not fit together.
+        """
+        try:
+            with zipfile.ZipFile(path) as archive:
+                if sum(item.file_size for item in archive.infolist()) > MAX_BYTES:
+                    raise InputError(f"samples would unpack to more than {MAX_BYTES >> 30} GiB", where=str(path), hint="measure again")
+            with np.load(path, allow_pickle=False) as data:
+                head = data["head"].tobytes()
+                columns = {name: data[name].astype(dtype, copy=False) for name, dtype in _COLUMNS.items()}
+            arms, shapes, metrics, sampling = msgspec.json.decode(
+                head, type=tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], dict[str, Sampling]]
+            )
+        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
+            raise InputError(f"not a readable samples file ({error})", where=str(path), hint="measure again") from None
+        return cls(arms=arms, shapes=shapes, metrics=metrics, sampling=sampling, **columns)._checked(path)
+
+    def _checked(self, path: Path) -> Samples:
+        lengths = {getattr(self, name).shape for name in _COLUMNS}
+        fit = lengths == {(len(self.ms),)} and all(
+            column.size == 0 or (int(column.min()) >= 0 and int(column.max()) < len(names))
+            for column, names in ((self.arm, self.arms), (self.shape, self.shapes), (self.metric, self.metrics))
+        )
+        if not fit or not bool((np.isfinite(self.ms) & (self.ms > 0)).all()):
+            raise InputError(
+                "samples are damaged: columns do not fit together or times are not positive", where=str(path), hint="measure again"
+            )
+        return self
+
+
+def _renumbered(column: NDArray[np.int16], old: tuple[str, ...], new: tuple[str, ...]) -> NDArray[np.int16]:
+    """Indices into `old` as indices into `new`."""
+    return np.array([new.index(name) for name in old] or [0], np.int16)[column]

@@ -1,0 +1,109 @@
+"""The part of `measure` that runs engines against the clock: interleaved latency, and layer times in passes apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pipeline.records.engines import Engine, Engines
+from pipeline.records.measurement import LayerTime
+from pipeline.stages.base import Work
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pipeline.builders.base import Backend, Session
+    from pipeline.latency import Samples
+    from pipeline.sources.base import Data
+
+PAIRS = (("sparse", "dense"), ("sparse", "twin"))
+"""What the release gains, and the effect of the flag."""
+CONTROL = "dense"
+"""The arm that is loaded a second time: two sessions of one plan show what the measurement itself can tell apart."""
+
+
+def shape_id(batch: int) -> str:
+    """Name of a measured shape."""
+    return f"batch={batch}"
+
+
+def feeds(data: Data, batch: int) -> dict[str, np.ndarray]:
+    """Real inputs of the held-out split; repeated in order where it holds fewer than a batch."""
+    import numpy as np
+
+    return data.test.batch(np.arange(batch) % len(data.test))[0]
+
+
+def pairs(engines: Engines) -> list[tuple[str, str]]:
+    """The comparisons that the built arms allow, the control among them."""
+    from pipeline import latency
+
+    names = {engine.name for engine in engines.engines}
+    return [pair for pair in PAIRS if set(pair) <= names] + [(latency.control_of(arm), arm) for arm in _controlled(engines)]
+
+
+def controls(engines: Engines) -> set[tuple[str, str]]:
+    """Pairs that run the same kernels."""
+    from pipeline import latency
+
+    return {(pair[0], pair[1]) for pair in engines.controls} | {(latency.control_of(arm), arm) for arm in _controlled(engines)}
+
+
+def _controlled(engines: Engines) -> list[str]:
+    """The dense arm, or the first one where there is no dense arm."""
+    names = [engine.name for engine in engines.engines]
+    return [CONTROL] if CONTROL in names else names[:1]
+
+
+def sample(
+    backend: Backend, engines: Engines, data: Data, batches: Sequence[int], work: Work, decided: Callable[[Samples], bool] | None
+) -> Samples:
+    """Time all arms at every batch size, each arm with a session and buffers of its own."""
+    from pipeline import latency
+    from pipeline.latency import Plan, Samples
+
+    section = work.section("measure")
+    plan = Plan(**{key: section[key] for key in ("seconds", "rounds", "block_ms", "warmup_seconds")})
+    parts = []
+    for batch in batches:
+        with _sessions(backend, engines, work) as sessions:
+            samplers = {name: session.sampler(feeds(data, batch)) for name, session in sessions.items()}
+            parts.append(
+                latency.sample(samplers, shape=shape_id(batch), plan=plan, seed=work.seed, decided=decided, progress=work.progress)
+            )
+    return Samples.concat(parts)
+
+
+@contextmanager
+def _sessions(backend: Backend, engines: Engines, work: Work) -> Iterator[Mapping[str, Session]]:
+    """Every engine loaded, and the control a second time."""
+    from pipeline import latency
+
+    folder = work.upstream["build"].folder
+    by_name = {engine.name: engine for engine in engines.engines}
+    wanted = {**by_name, **{latency.control_of(arm): by_name[arm] for arm in _controlled(engines)}}
+    loaded: dict[str, Session] = {}
+    try:
+        for name, engine in wanted.items():
+            loaded[name] = backend.load(engine, folder)
+        yield loaded
+    finally:
+        for session in loaded.values():
+            session.close()
+
+
+def layer_times(backend: Backend, engines: Sequence[Engine], data: Data, batches: Sequence[int], work: Work) -> list[LayerTime]:
+    """Every engine layer's mean per profiling pass, at every batch size."""
+    passes = work.section("measure")["layer_passes"]
+    folder = work.upstream["build"].folder
+    times = []
+    for engine in engines if passes else ():
+        for batch in batches:
+            work.progress(f"profile {engine.name}", 0, text=shape_id(batch))
+            found = backend.profile(engine, folder, feeds(data, batch), passes)
+            times += [
+                LayerTime(arm=engine.name, shape=shape_id(batch), layer=layer, onnx_nodes=[layer], passes_ms=means)
+                for layer, means in found.items()
+            ]
+    return times

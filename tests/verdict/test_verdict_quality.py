@@ -1,0 +1,91 @@
+"""Quality budgets: paired by sample, honest about small slices, and only for the engine that is released."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from pipeline.api import judge
+
+DROP = {"kind": "quality", "drop_at_most": 0.01}
+
+
+def only(verdict):
+    assert len(verdict.rules) == 1
+    return verdict.rules[0]
+
+
+@pytest.mark.parametrize(
+    ("n", "worse", "better", "outcome"),
+    [
+        (360, 0, 0, "pass"),
+        (360, 1, 1, "pass"),
+        (900, 3, 1, "pass"),
+        (900, 40, 5, "fail"),
+        (360, 6, 2, "inconclusive"),
+        (60, 0, 0, "inconclusive"),
+    ],
+)
+def test_one_point_is_decided_by_the_samples_that_changed(bench, made_predictions, n, worse, better, outcome):
+    sparse, dense = made_predictions(n, wrong=range(worse)), made_predictions(n, wrong=range(worse, worse + better))
+    row = only(judge(bench.evidence(predictions={"sparse": sparse, "dense": dense}), [DROP]))
+    assert row.outcome == outcome
+    assert row.value == pytest.approx((worse - better) / n)
+    assert f"{worse} of {n} samples got worse, {better} better" in row.why
+    assert (row.needs is None) == (outcome != "inconclusive")
+
+
+def test_the_worst_slice_decides_and_small_slices_say_what_they_need(bench, made_predictions):
+    n = 5000
+    bad = [i for i in range(n) if i % 10 == 3][:60]
+    evidence = bench.evidence(predictions={"sparse": made_predictions(n, wrong=bad), "dense": made_predictions(n)})
+    overall, tight, wide = judge(
+        evidence,
+        [{**DROP, "drop_at_most": 0.02}, {**DROP, "slice": "worst", "drop_at_most": 0.02}, {**DROP, "slice": "worst", "drop_at_most": 0.2}],
+    ).rules
+    assert overall.outcome == "pass"
+    assert tight.outcome == "fail"
+    assert "class=3" in tight.why
+    assert tight.value == pytest.approx(0.12)
+    assert wide.outcome == "pass"
+    named = only(judge(evidence, [{**DROP, "slice": "class=4", "drop_at_most": 0.02}]))
+    assert named.outcome == "pass"
+    assert named.n == 500
+    small = bench.evidence(predictions={"sparse": made_predictions(360), "dense": made_predictions(360)})
+    row = only(judge(small, [{**DROP, "slice": "worst", "drop_at_most": 0.02}]))
+    assert row.outcome == "inconclusive"
+    assert "samples per slice" in row.needs
+
+
+def test_a_slice_or_head_that_does_not_exist_is_named(bench, made_predictions):
+    evidence = bench.evidence(predictions={"sparse": made_predictions(), "dense": made_predictions()})
+    assert "no slice is called 'colour=red'" in only(judge(evidence, [{**DROP, "slice": "colour=red"}])).why
+    assert "no head is called 'boxes'" in only(judge(evidence, [{**DROP, "head": "boxes"}])).why
+
+
+def test_quality_of_another_backend_never_passes(bench, made_predictions):
+    predictions = {"sparse": made_predictions(), "dense": made_predictions()}
+    evidence = bench.evidence(predictions=predictions, backend="tensorrt")
+    assert only(judge(evidence, [DROP])).outcome == "pass"
+    other = {arm: [msgspec.structs.replace(q, backend="torch") for q in found] for arm, found in evidence.measure.quality.items()}
+    changed = msgspec.structs.replace(evidence, measure=msgspec.structs.replace(evidence.measure, quality=other))
+    row = only(judge(changed, [DROP]))
+    assert row.outcome == "inconclusive"
+    assert "evaluated with torch" in row.why
+
+
+def test_different_samples_are_not_compared(bench, made_predictions):
+    evidence = bench.evidence(predictions={"sparse": made_predictions(500), "dense": made_predictions(500, classes=5)})
+    assert "not evaluated on the same samples" in only(judge(evidence, [DROP])).why
+
+
+def test_an_absolute_level(bench, made_predictions):
+    evidence = bench.evidence(predictions={"sparse": made_predictions(1000, wrong=range(30))})
+    rows = judge(evidence, [{"kind": "quality", "at_least": level} for level in (0.95, 0.97, 0.99)]).rules
+    assert [row.outcome for row in rows] == ["pass", "inconclusive", "fail"]
+    assert rows[0].value == pytest.approx(0.97)
+
+
+def test_missing_predictions_say_so(bench, made_predictions):
+    assert "no quality of sparse" in only(judge(bench.evidence(), [DROP])).why
+    assert "no quality of dense" in only(judge(bench.evidence(predictions={"sparse": made_predictions()}), [DROP])).why
