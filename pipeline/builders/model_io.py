@@ -1,12 +1,16 @@
-"""Inputs and outputs of an ONNX file, read without its weights."""
+"""Inputs of an ONNX file, read without its weights."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 from pipeline.errors import InputError
 
 Shape = list[int | str | None]
+NUMPY_NAMES = {"float": "float32", "double": "float64"}
+"""ONNX's names of types, in lower case, that are not numpy's."""
 
 
 def inputs_of(model: Path) -> dict[str, Shape]:
@@ -15,15 +19,19 @@ def inputs_of(model: Path) -> dict[str, Shape]:
     Raises:
         InputError: no file, or no ONNX model.
     """
-    return _values(model, "input")
+    return {value.name: [_extent(dim) for dim in value.type.tensor_type.shape.dim] for value in _inputs(model)}
 
 
-def outputs_of(model: Path) -> dict[str, Shape]:
-    """Shape by output name; errors as `inputs_of`."""
-    return _values(model, "output")
+def input_types(model: Path) -> dict[str, str]:
+    """Numpy's name of the type (`float32`, `bfloat16`, ...) by input name; errors as `inputs_of`."""
+    import onnx
+
+    names = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
+    kinds = {value.name: names[value.type.tensor_type.elem_type] for value in _inputs(model)}
+    return {name: NUMPY_NAMES.get(kind, kind) for name, kind in kinds.items()}
 
 
-def _values(path: Path, which: str) -> dict[str, Shape]:
+def _inputs(path: Path) -> list[Any]:
     import onnx
 
     if not path.is_file():
@@ -33,13 +41,38 @@ def _values(path: Path, which: str) -> dict[str, Shape]:
     except Exception as error:  # noqa: BLE001 (protobuf's DecodeError and OS errors have no common base)
         raise InputError(f"not a readable ONNX model: {error}", where=str(path)) from None
     weights = {tensor.name for tensor in graph.initializer}
-    return {
-        value.name: [_extent(dim) for dim in value.type.tensor_type.shape.dim]
-        for value in getattr(graph, which)
-        if value.name not in weights
-    }
+    return [value for value in graph.input if value.name not in weights]
 
 
-def _extent(dim: object) -> int | str | None:
-    kind = dim.WhichOneof("value")  # type: ignore[attr-defined]
-    return getattr(dim, kind) if kind else None
+def _extent(dim: Any) -> int | str | None:
+    kind = dim.WhichOneof("value")
+    extent: int | str | None = getattr(dim, kind) if kind else None
+    return extent
+
+
+def is_whole(model: Path) -> bool:
+    """Whether the file holds all of its weights itself."""
+    import onnx
+
+    light = onnx.load(str(model), load_external_data=False)
+    helper = onnx.external_data_helper
+    return not any(helper.uses_external_data(tensor) for tensor in helper._get_all_tensors(light))
+
+
+def copy_whole(source: Path, target: Path) -> None:
+    """Copy an ONNX file; weights that it keeps in other files move into the copy, so that one digest covers all.
+
+    Raises:
+        InputError: no ONNX model, weights that are missing, or more of them than one file can hold (2 GB).
+    """
+    if not source.is_file():
+        raise InputError("no such file", where=str(source))
+    import onnx
+
+    try:
+        if is_whole(source):
+            shutil.copyfile(source, target)
+        else:
+            onnx.save(onnx.load(str(source)), str(target))
+    except Exception as error:  # noqa: BLE001 (protobuf, checker and OS errors have no common base)
+        raise InputError(f"not a readable ONNX model: {error}", where=str(source), hint="sparsegate check on the file") from None

@@ -7,7 +7,6 @@ the graph is optimised anew at each load.
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 import time
 from collections import defaultdict
@@ -20,6 +19,7 @@ from pipeline import machine
 from pipeline.builders.artifacts import check_plan, engine_stem
 from pipeline.builders.base import ArmRequest
 from pipeline.builders.feeds import checked_feeds
+from pipeline.builders.model_io import copy_whole, input_types
 from pipeline.errors import InputError, StageError
 from pipeline.progress import Progress, silent
 from pipeline.records.artifact import Artifact
@@ -89,7 +89,7 @@ class OnnxRuntime:
         progress(f"build {stem}", 0, 1)
         started = time.perf_counter()
         plan = folder / f"{stem}.onnx"
-        _copy_model(request.onnx, plan)
+        copy_whole(request.onnx, plan)
         session = self._session(plan)
         seconds = time.perf_counter() - started
         log = folder / f"{stem}.log"
@@ -102,6 +102,9 @@ class OnnxRuntime:
             plan=Artifact.of(plan, relative_to=folder),
             log=Artifact.of(log, relative_to=folder),
             options={"sparse_weights": request.sparse_weights, "precision": request.precision, "threads": self.threads},
+            built_with={"onnxruntime": self.describe()["onnxruntime"]},
+            profiles=request.profiles,
+            inputs=input_types(plan),
             seconds=seconds,
         )
 
@@ -240,20 +243,3 @@ def _node_means(events: list[dict[str, Any]]) -> dict[str, float]:
         if event.get("cat") == "Node" and name.endswith(KERNEL_EVENT):
             durations[name.removesuffix(KERNEL_EVENT)].append(event["dur"] / 1000)
     return {node: sum(kept) / len(kept) for node, runs in durations.items() if (kept := runs[PROFILE_WARMUP:])}
-
-
-def _copy_model(source: Path, target: Path) -> None:
-    """Copy an ONNX file; weights that it keeps in other files move into the copy, so that one digest covers all."""
-    if not source.is_file():
-        raise InputError("no such file", where=str(source))
-    import onnx
-
-    try:
-        external = onnx.external_data_helper.uses_external_data
-        light = onnx.load(str(source), load_external_data=False)
-        if not any(external(tensor) for tensor in onnx.external_data_helper._get_all_tensors(light)):
-            shutil.copyfile(source, target)
-            return
-        onnx.save(onnx.load(str(source)), str(target))
-    except Exception as error:  # noqa: BLE001 (protobuf, checker and OS errors have no common base)
-        raise InputError(f"not a readable ONNX model: {error}", where=str(source), hint="sparsegate check on the file") from None

@@ -25,6 +25,8 @@ class Engine(Part, frozen=True, kw_only=True):
     """Library versions and GPU of the machine that built it: a plan is loaded only where they fit."""
     profiles: list[dict[str, dict[str, list[int]]]] = []
     """As in `Engines`: what shapes this plan takes."""
+    inputs: dict[str, str] = {}
+    """numpy's name of the type by input name."""
     notes: list[str] = []
     """What a reader of the figures should know: skipped tactics, a replay that differs."""
     simulated: str | None = None

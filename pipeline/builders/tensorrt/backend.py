@@ -101,7 +101,7 @@ class TensorRT:
             session.close()
 
 
-FITS = {"tensorrt": "TensorRT", "name": "GPU", "compute_capability": "compute capability"}
+FITS = {"tensorrt": "TensorRT", "name": "GPU", "gpu": "GPU", "jetson": "board", "compute_capability": "compute capability"}
 """What of `built_with` must be the same where a plan is loaded."""
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
 from pipeline.builders import profiles
 from pipeline.builders.artifacts import engine_stem
 from pipeline.builders.base import ArmRequest
-from pipeline.builders.model_io import inputs_of
+from pipeline.builders.model_io import input_types, inputs_of
 from pipeline.builders.options import TensorRTOptions
 from pipeline.builders.tensorrt.library import Library
 from pipeline.builders.tensorrt.parent import build_in_child
@@ -51,6 +49,7 @@ def build_engine(library: Library, request: ArmRequest, options: TensorRTOptions
         built_with=result.environment,
         notes=result.notes,
         profiles=request.profiles,
+        inputs=input_types(request.onnx),
         seconds=result.seconds,
     )
 
@@ -59,20 +58,18 @@ def _artifact(folder: Path, name: str) -> Artifact | None:
     return Artifact.of(folder / name, relative_to=folder) if (folder / name).is_file() else None
 
 
+def recorded_options(options: TensorRTOptions, request: ArmRequest) -> dict[str, str | int | float | bool | list[str]]:
+    """Every meaning that shapes a plan, by name; what is left to TensorRT's default is absent."""
+    kept = {name: value for name in SHAPING if (value := getattr(options, name)) not in (None, [])}
+    return {**kept, "sparse_weights": request.sparse_weights, "precision": request.precision, "avg_timing": options.averaged}
+
+
 def recorded(
     library: Library, options: TensorRTOptions, request: ArmRequest, result: PlanResult
 ) -> dict[str, str | int | float | bool | list[str]]:
-    """Every meaning that shaped the plan, by name; what was left to TensorRT's default is absent."""
-    kept = {
-        key: value
-        for key, value in msgspec.structs.asdict(options).items()
-        if value is not None and key in ("preset", "typing", "tf32", "strict_nans", "optimization_level", *LISTED)
-    }
+    """The options with what the building process says it set."""
     return {
-        **kept,
-        "sparse_weights": request.sparse_weights,
-        "precision": request.precision,
-        "avg_timing": options.averaged,
+        **recorded_options(options, request),
         "timing_cache": options.cache_mode if library.timing_cache else "none",
         "builder_flags": result.flags,
         "network_flags": result.network_flags,
@@ -81,4 +78,15 @@ def recorded(
     }
 
 
-LISTED = ("workspace_mib", "max_tactics", "tactic_sources", "preview_features", "compute_capabilities")
+SHAPING = (
+    "preset",
+    "typing",
+    "tf32",
+    "strict_nans",
+    "optimization_level",
+    "workspace_mib",
+    "max_tactics",
+    "tactic_sources",
+    "preview_features",
+    "compute_capabilities",
+)

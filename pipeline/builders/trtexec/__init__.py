@@ -1,0 +1,1 @@
+"""trtexec anywhere: on this machine, in a container, over ssh."""

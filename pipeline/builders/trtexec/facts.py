@@ -1,0 +1,144 @@
+"""What the target is and does: its GPU, clocks and power, read there; Jetson boards by their own tools."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from pipeline.builders.trtexec.hops import argv
+from pipeline.builders.trtexec.target import END_PID, REMEMBER_PID, Target
+from pipeline.machine import SHARED, THROTTLES, Observation
+
+QUESTIONS: tuple[tuple[str, str], ...] = (
+    ("os", "uname -srm"),
+    ("gpu", "nvidia-smi --query-gpu=name,uuid,compute_cap,driver_version,persistence_mode --format=csv,noheader"),
+    ("jetson", "cat /proc/device-tree/model | tr -d '\\0'"),
+    ("l4t", "head -1 /etc/nv_tegra_release"),
+    ("power_mode", "nvpmodel -q"),
+    ("jetson_clocks", "jetson_clocks --show"),
+)
+"""Fact -> the command that answers it there; one that does not exist leaves the fact out."""
+MARK = "sparsegate-fact"
+GPU_FIELDS = ("gpu", "uuid", "compute_capability", "driver", "persistence_mode")
+WATCH_SMI = "nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw,clocks_throttle_reasons.active --format=csv,noheader,nounits -lms 200"
+WATCH_TEGRA = "tegrastats --interval 200"
+SMI_FIGURES = ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_w")
+TEGRA_FORMS: tuple[tuple[str, re.Pattern[str], float], ...] = (
+    ("sm_clock_mhz", re.compile(r"GR3D_FREQ \d+%@\[?(\d+)"), 1.0),
+    ("memory_clock_mhz", re.compile(r"EMC_FREQ \d+%@(\d+)"), 1.0),
+    ("temperature_c", re.compile(r"(?:gpu|GPU)@([\d.]+)C"), 1.0),
+    ("power_w", re.compile(r"(?:VDD_IN|POM_5V_IN) (\d+)(?:mW)?/"), 0.001),
+)
+"""Figure -> where tegrastats prints it (several generations of Jetson), and its factor."""
+THROTTLE_BITS = {0x8: "HwSlowdown", 0x40: "HwThermalSlowdown", 0x20: "SwThermalSlowdown", 0x80: "HwPowerBrakeSlowdown", 0x4: "SwPowerCap"}
+"""nvidia-smi's mask of throttle reasons, as NVML documents it."""
+
+
+def machine_facts(target: Target, device: int) -> dict[str, str]:
+    """Facts of the target that decide what is built and how fast it runs; absent where it does not tell."""
+    script = "\n".join(f"echo '{MARK} {name}'; {question} 2>/dev/null || true" for name, question in QUESTIONS)
+    text = target.run(["sh", "-c", script]).stdout.decode(errors="replace")
+    facts: dict[str, str] = {}
+    for part in text.split(f"{MARK} ")[1:]:
+        name, _, answer = part.partition("\n")
+        if answer.strip():
+            facts[name] = answer.strip()
+    if "gpu" in facts:
+        rows = facts.pop("gpu").splitlines()
+        facts.update(zip(GPU_FIELDS, (word.strip() for word in rows[min(device, len(rows) - 1)].split(",")), strict=False))
+    return {name: " | ".join(answer.splitlines()) for name, answer in facts.items()}
+
+
+class Look(msgspec.Struct, frozen=True):
+    """One line of a watching tool, as figures."""
+
+    figures: dict[str, float]
+    throttles: list[str] = []
+
+
+def read_smi(line: str) -> Look | None:
+    """One line of WATCH_SMI; None for a line that is not one."""
+    words = [word.strip() for word in line.split(",")]
+    if len(words) != len(SMI_FIGURES) + 1:
+        return None
+    figures = {name: float(word) for name, word in zip(SMI_FIGURES, words, strict=False) if re.fullmatch(r"[\d.]+", word)}
+    mask = int(words[-1], 16) if re.fullmatch(r"0x[0-9a-fA-F]+", words[-1]) else 0
+    return Look(figures, [name for bit, name in THROTTLE_BITS.items() if mask & bit]) if figures else None
+
+
+def read_tegra(line: str) -> Look | None:
+    """One line of tegrastats; None for a line that is not one."""
+    found = {name: float(match.group(1)) * factor for name, form, factor in TEGRA_FORMS if (match := form.search(line))}
+    return Look(found) if found else None
+
+
+class RemoteWatch:
+    """Runs nvidia-smi or tegrastats on the target until it is stopped.
+
+    Args:
+        target: The machine.
+        jetson: Whether it is a Jetson, whose GPU nvidia-smi says nothing about.
+        tag: Makes the name of its process file its own.
+        doubts: What trtexec said against its times so far; what it adds until the end becomes warnings.
+    """
+
+    def __init__(self, target: Target, *, jetson: bool, tag: str, doubts: list[str]) -> None:
+        self._target = target
+        self._read: Callable[[str], Look | None] = read_tegra if jetson else read_smi
+        self._pid = target.path(f"{tag}-watch.pid")
+        self._doubts, self._known = doubts, len(doubts)
+        self._looks: list[tuple[int, Look]] = []
+        command = ["sh", "-c", REMEMBER_PID, "sh", self._pid, *(WATCH_TEGRA if jetson else WATCH_SMI).split()]
+        self._process = subprocess.Popen(
+            argv(target.prefix, command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._listener = threading.Thread(target=self._listen, name="remote-watch", daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None  # it was opened as a pipe
+        for line in self._process.stdout:
+            look = self._read(line.decode(errors="replace"))
+            if look is not None:
+                self._looks.append((time.perf_counter_ns(), look))
+
+    def stop(self) -> Observation:
+        """End the tool, there and here, and say what was seen."""
+        self._target.run(["sh", "-c", END_PID, "sh", self._pid, "TERM"])
+        self._target.remove([self._pid])
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGTERM)
+            self._process.wait()
+        self._listener.join()
+        return self._observation()
+
+    def _observation(self) -> Observation:
+        looks = [look for _, look in self._looks]
+        facts, unobserved = {}, [SHARED]
+        for name in SMI_FIGURES:
+            values = [look.figures[name] for look in looks if name in look.figures]
+            if values:
+                facts[name] = f"{min(values):g}/{statistics.median(values):g}/{max(values):g}"
+            else:
+                unobserved.append(name)
+        slow = list(dict.fromkeys(THROTTLES[name] for look in looks for name in look.throttles))
+        if slow:
+            facts["throttling"] = ", ".join(slow)
+        if self._read is read_tegra:
+            unobserved.append("throttling")
+        warnings = [f"the GPU was slowed down: {words}" for words in slow if words != THROTTLES["SwPowerCap"]]
+        warnings += [f"trtexec: {doubt}" for doubt in self._doubts[self._known :]]
+        clocks = [(stamp, int(look.figures["sm_clock_mhz"])) for stamp, look in self._looks if "sm_clock_mhz" in look.figures]
+        return Observation(facts=facts, warnings=warnings, unobserved=unobserved, clocks=clocks)
