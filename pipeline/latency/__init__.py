@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeline.latency.plan import CONTROL_SUFFIX, Plan, Sampler, control_of
+    from pipeline.latency.device import readings
     from pipeline.latency.samples import Samples, Sampling
     from pipeline.latency.sampling import sample
     from pipeline.latency.summaries import absolute, between_builds, ratio, ratios, timings
@@ -22,6 +23,7 @@ _DOORS = {
     "Samples": "samples",
     "Sampling": "samples",
     "sample": "sampling",
+    "readings": "device",
     "timings": "summaries",
     "ratios": "summaries",
     "ratio": "summaries",
@@ -40,6 +42,7 @@ __all__ = [
     "control_of",
     "ratio",
     "ratios",
+    "readings",
     "sample",
     "timings",
 ]

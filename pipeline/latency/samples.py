@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 MAX_BYTES = 4 << 30
 """Largest unpacked size that `load` accepts."""
 
-_COLUMNS = {"arm": np.int16, "shape": np.int16, "metric": np.int16, "round": np.int32, "block": np.int32, "ms": np.float64}
+_COLUMNS = {
+    "arm": np.int16,
+    "shape": np.int16,
+    "metric": np.int16,
+    "round": np.int32,
+    "block": np.int32,
+    "start_ns": np.int64,
+    "ms": np.float64,
+}
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,12 +60,21 @@ class Samples:
     metric: NDArray[np.int16]
     round: NDArray[np.int32]
     block: NDArray[np.int32]
+    start_ns: NDArray[np.int64]
+    """When the sample's block began, on the machine's monotonic clock: joins what was seen of the device meanwhile."""
     ms: NDArray[np.float64]
     sampling: dict[str, Sampling] = field(default_factory=dict)
     """By shape."""
 
     def __len__(self) -> int:
         return len(self.ms)
+
+    @property
+    def stopped(self) -> str:
+        """Why sampling ended, by shape where the reasons differ."""
+        reasons = {shape: facts.stopped for shape, facts in self.sampling.items()}
+        alike = set(reasons.values())
+        return alike.pop() if len(alike) == 1 else ", ".join(f"{shape}: {why}" for shape, why in reasons.items())
 
     def of(self, arm: str, shape: str, metric: str) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Rounds [k] and times [k] in ms of one arm at one shape and metric; empty where there are none."""
@@ -75,7 +92,7 @@ class Samples:
         return [(self.arms[a], self.shapes[s], self.metrics[m]) for s, a, m in keys.T]
 
     @classmethod
-    def concat(cls, parts: Iterable[Samples]) -> Samples:
+    def concatenate(cls, parts: Iterable[Samples]) -> Samples:
         """Join samples of several shapes or runs; rounds keep their numbers."""
         every = list(parts)
         names = {

@@ -74,7 +74,8 @@ def sample(
             pause(plan.pause_ms / 1e3)
             if plan.rewarm:
                 arms[name].block(plan.rewarm)
-            columns.add(int(arm), done, arms[name].block(count))
+            began = clock()
+            columns.add(int(arm), done, int(began * 1e9), arms[name].block(count))
         done += 1
         progress(f"sampling {shape}", done, planned)
         if decided is not None and next_look <= done < planned:
@@ -112,23 +113,23 @@ class _Columns:
         self.arms = arms
         self.shape = shape
         self.metrics: dict[str, int] = {}
-        self.blocks: list[tuple[int, int, int, int, NDArray[np.float64]]] = []
+        self.blocks: list[tuple[int, int, int, int, int, NDArray[np.float64]]] = []
         self.count = 0
 
-    def add(self, arm: int, round_: int, times: Mapping[str, NDArray[np.float64]]) -> None:
+    def add(self, arm: int, round_: int, began: int, times: Mapping[str, NDArray[np.float64]]) -> None:
         for metric, values in times.items():
             ms = np.asarray(values, np.float64)
             if ms.size == 0 or not bool((np.isfinite(ms) & (ms > 0)).all()):
                 raise StageError(
                     f"the sampler of arm {self.arms[arm]!r} gave no usable {metric} times", where=self.shape, hint="see the backend's log"
                 )
-            self.blocks.append((arm, self.metrics.setdefault(metric, len(self.metrics)), round_, self.count, ms))
+            self.blocks.append((arm, self.metrics.setdefault(metric, len(self.metrics)), round_, self.count, began, ms))
         if not times:
             raise StageError(f"the sampler of arm {self.arms[arm]!r} gave no times", where=self.shape, hint="see the backend's log")
         self.count += 1
 
     def samples(self, sampling: Sampling) -> Samples:
-        sizes = [len(block[4]) for block in self.blocks]
+        sizes = [len(block[5]) for block in self.blocks]
 
         def spread(column: int, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
             return np.repeat(np.array([block[column] for block in self.blocks], dtype), sizes)
@@ -142,6 +143,7 @@ class _Columns:
             metric=spread(1, np.int16),
             round=spread(2, np.int32),
             block=spread(3, np.int32),
-            ms=np.concatenate([b[4] for b in self.blocks]),
+            start_ns=spread(4, np.int64),
+            ms=np.concatenate([b[5] for b in self.blocks]),
             sampling={self.shape: sampling},
         )

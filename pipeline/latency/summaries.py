@@ -126,7 +126,7 @@ def timings(samples: Samples, inputs: Mapping[str, Mapping[str, list[int]]], alp
     return found
 
 
-def ratios(samples: Samples, pairs: Sequence[tuple[str, str]], controls: AbstractSet[tuple[str, str]], alpha: float) -> list[Ratio]:
+def ratios(samples: Samples, pairs: Sequence[tuple[str, str]], controls: AbstractSet[tuple[str, ...]], alpha: float) -> list[Ratio]:
     """Ratios of every pair (arm, over) at every shape, metric and quantile that has enough samples; controls are labelled."""
     present = samples.present()
     found = []

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.quality.metrics import metric_named
+from pipeline.quality.metrics import metric_named, score
 from pipeline.records.artifact import Artifact
 from pipeline.records.quality import HeadQuality, Quality, Slice
 
@@ -36,6 +36,22 @@ class Predictions:
     """By axis, one label per sample [n]."""
     answers: Mapping[str, NDArray[np.int64]]
     """By head, the arg-max of each sample's outputs, or a digest of them: do two models say the same? [n]"""
+
+    @classmethod
+    def of(
+        cls,
+        heads: Mapping[str, str],
+        outputs: Mapping[str, NDArray[np.generic]],
+        targets: Mapping[str, NDArray[np.generic]],
+        slices: Mapping[str, NDArray[np.generic]],
+    ) -> Predictions:
+        """Score outputs by head, as `metrics.score`, with slice labels by axis (any dtype, kept as text)."""
+        return cls(
+            heads=dict(heads),
+            scores=score(heads, outputs, targets),
+            slices={axis: np.asarray(labels).astype(np.str_) for axis, labels in slices.items()},
+            answers={head: digest(np.asarray(outputs[head])) for head in heads},
+        )
 
     def __len__(self) -> int:
         return max((len(values) for values in self.scores.values()), default=0)

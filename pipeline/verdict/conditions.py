@@ -50,6 +50,8 @@ WARNINGS: tuple[Warned, ...] = (
         frozenset({"host_latency", "request"}),
         "judge gpu_compute, or measure without transfers",
     ),
+    Warned(re.compile(r"GPU was slowed down", re.I), None, "cool the device, check its power supply, and measure again"),
+    Warned(re.compile(r"other processes used the GPU", re.I), None, "stop the other processes and measure again"),
     Warned(
         re.compile(r"engine plan file across different models of devices", re.I), None, "build the engine on the GPU that it is timed on"
     ),
@@ -85,7 +87,7 @@ def _warned(question: Question, conditions: Conditions, _: Facts) -> Refusal | N
     for text in conditions.warnings:
         for row in WARNINGS:
             if row.pattern.search(text) and (row.metrics is None or question.metric in row.metrics):
-                return Refusal(f"the timing tool itself warns: {text}", row.needs)
+                return Refusal(f"the measurement itself warns: {text}", row.needs)
     return None
 
 

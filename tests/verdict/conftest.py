@@ -35,6 +35,7 @@ def made_samples(medians, *, rounds=200, count=10, cv=0.01, seed=0, planned=None
         metric=np.repeat(np.arange(len(metrics)), total).astype(np.int16),
         round=np.tile(round_.ravel(), len(metrics)).astype(np.int32),
         block=np.tile((round_ * len(arms) + arm).ravel(), len(metrics)).astype(np.int32),
+        start_ns=np.zeros(total * len(metrics), np.int64),
         ms=np.concatenate([ms.ravel() * (1 - 0.1 * at) for at in range(len(metrics))]),
         sampling={
             shape: Sampling(planned_rounds=planned or rounds, rounds=rounds, settled=settled or dict.fromkeys(arms, True), stopped="rounds")

@@ -69,10 +69,10 @@ def test_a_decision_that_the_aa_error_could_turn_is_none(bench, made_samples):
     ("conditions", "words"),
     [
         ({"simulated": "a stand-in trtexec"}, "not taken from a running engine"),
-        ({"warnings": ["GPU compute time is unstable, with coefficient of variance = 9.2%."]}, "tool itself warns"),
-        ({"warnings": ["Throughput may be bound by Enqueue Time rather than GPU Compute"]}, "tool itself warns"),
-        ({"warnings": ["Throughput may be bound by host-to-device transfers for the inputs"]}, "tool itself warns"),
-        ({"warnings": ["Using an engine plan file across different models of devices is not recommended"]}, "tool itself warns"),
+        ({"warnings": ["GPU compute time is unstable, with coefficient of variance = 9.2%."]}, "measurement itself warns"),
+        ({"warnings": ["Throughput may be bound by Enqueue Time rather than GPU Compute"]}, "measurement itself warns"),
+        ({"warnings": ["Throughput may be bound by host-to-device transfers for the inputs"]}, "measurement itself warns"),
+        ({"warnings": ["Using an engine plan file across different models of devices is not recommended"]}, "measurement itself warns"),
         ({"readings": [Reading(arm="sparse", shape="batch=8", slowdown=["hw_thermal_slowdown"])]}, "slowed itself down"),
         ({"readings": [Reading(arm="dense", shape="batch=8", other_processes=2)]}, "2 other processes"),
         (
