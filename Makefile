@@ -48,5 +48,8 @@ scorecard: setup
 methods: setup
 	$(BIN)/python benchmarks/methods.py --write docs/methods.md
 
+docs: setup
+	$(BIN)/python -m pipeline.recipe.generate docs
+
 clean:
 	rm -rf $(VENV) .contract .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from pipeline.recipe.problems import Problem, RecipeError
-from pipeline.recipe.text import Document, Path_
+from pipeline.recipe.text import Document, Path_, parse
 
 REFERENCE = re.compile(r"\$(?P<escaped>\$)?\{(?P<name>[^}]*)\}")
 UNTOUCHED = ("environment", "description", "extends")
@@ -52,4 +52,6 @@ def _filled(value: Any, path: Path_, document: Document, known: dict[str, Any], 
             return match[0]
         return str(found)
 
-    return REFERENCE.sub(one, value)
+    whole = REFERENCE.fullmatch(value)
+    text = REFERENCE.sub(one, value)
+    return parse(text, document.where(path), marked=False).values if whole and not whole["escaped"] and text != value else text

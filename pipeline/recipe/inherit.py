@@ -8,7 +8,6 @@ from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.recipe import words
-from pipeline.recipe.marks import BesideRecipe
 from pipeline.recipe.problems import Problem, RecipeError
 from pipeline.recipe.text import Document, Path_, parse, read_text
 
@@ -81,12 +80,8 @@ def _move(values: dict[str, Any], folder: Path, top: Path) -> None:
     if folder == top:
         return
     for path, info in words.keys().items():
-        if _is_path(info) and path != ("extends",):
+        if words.is_path(info) and path != ("extends",):
             _rewrite(values, path, folder, top)
-
-
-def _is_path(info: Any) -> bool:
-    return any(isinstance(mark, BesideRecipe) for mark in info.metadata) or "BesideRecipe" in repr(info.annotation)
 
 
 def _rewrite(values: Any, path: tuple[str, ...], folder: Path, top: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.recipe import settings
 from pipeline.recipe.check import check
+from pipeline.recipe.cross import check_together
 from pipeline.recipe.environment import fill
 from pipeline.recipe.inherit import inherited
 from pipeline.recipe.problems import Problem, RecipeError
@@ -59,6 +60,7 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> LoadedRecipe
     settings.apply(document, overrides)
     fill(document)
     recipe = check(document)
+    check_together(recipe, document)
     content = {key: value for key, value in recipe.model_dump(mode="json").items() if key not in READING_ONLY}
     return LoadedRecipe(
         recipe=recipe,

@@ -58,7 +58,7 @@ class Model(Section):
         return self
 
 
-Metric = Literal["accuracy", "top5", "mse", "mae"]
+Metric = Literal["accuracy", "top5", "binary", "mse", "mae"]
 
 
 def _one_head() -> dict[str, Metric]:
@@ -359,11 +359,3 @@ class Recipe(Section):
     """Stage 6, measure."""
     gate: Gate = Field(default_factory=Gate)
     """Stage 7, gate."""
-
-    @model_validator(mode="after")
-    def _heads_agree(self) -> Recipe:
-        if list(self.data.heads) != self.model.heads:
-            raise ValueError(
-                f"model.heads is {self.model.heads} but data.heads is {list(self.data.heads)}: name the same heads in the same order"
-            )
-        return self

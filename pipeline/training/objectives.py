@@ -28,6 +28,12 @@ def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     return cross_entropy(outputs, targets.long())
 
 
+def _sign(outputs: Tensor, targets: Tensor) -> Tensor:
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
+    return binary_cross_entropy_with_logits(outputs.reshape(targets.shape), targets.float())
+
+
 def _squared(outputs: Tensor, targets: Tensor) -> Tensor:
     from torch.nn.functional import mse_loss
 
@@ -51,6 +57,10 @@ def _share_in_top5(outputs: np.ndarray, targets: np.ndarray) -> float:
     return float((top == targets[:, None]).any(axis=1).mean())
 
 
+def _share_of_signs(outputs: np.ndarray, targets: np.ndarray) -> float:
+    return float(((outputs.reshape(targets.shape) > 0) == (targets > 0)).mean())
+
+
 def _negative_squared(outputs: np.ndarray, targets: np.ndarray) -> float:
     return -float(((outputs.reshape(targets.shape) - targets) ** 2).mean())
 
@@ -62,6 +72,7 @@ def _negative_absolute(outputs: np.ndarray, targets: np.ndarray) -> float:
 OBJECTIVES: dict[str, Objective] = {
     "accuracy": Objective(_cross_entropy, _share_right),
     "top5": Objective(_cross_entropy, _share_in_top5),
+    "binary": Objective(_sign, _share_of_signs),
     "mse": Objective(_squared, _negative_squared),
     "mae": Objective(_absolute, _negative_absolute),
 }

@@ -1,0 +1,81 @@
+"""Keys that are right alone and wrong together: a row per rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from pipeline.recipe.problems import Problem, RecipeError
+from pipeline.recipe.schema import Recipe
+from pipeline.recipe.text import Document, Path_
+from pipeline.recipe.words import nearest
+
+ARM = re.compile(r"(sparse|twin|dense)(#(?P<build>[1-9][0-9]*))?")
+BASELINE = "baseline"
+Found = Iterator[tuple[Path_, str, str | None]]
+
+
+def _heads(recipe: Recipe) -> Found:
+    if list(recipe.data.heads) != recipe.model.heads:
+        what = f"data.heads names {', '.join(recipe.data.heads)}, model.heads names {', '.join(recipe.model.heads)}"
+        yield ("data", "heads"), what, "name the same heads in the same order"
+
+
+def _batches(recipe: Recipe) -> Found:
+    low, high = recipe.export.batch.min, recipe.export.batch.max
+    for number, batch in enumerate(recipe.measure.batches):
+        if not low <= batch <= high:
+            yield ("measure", "batches", number), f"batch {batch} is outside export.batch ({low} to {high})", "widen export.batch"
+
+
+def _rule_batches(recipe: Recipe) -> Found:
+    measured = recipe.measure.batches or [recipe.export.batch.opt]
+    for number, rule in enumerate(recipe.gate.rules):
+        if rule.batch is not None and rule.batch not in measured:
+            what = f"batch {rule.batch} is not measured (measured: {', '.join(map(str, measured))})"
+            yield ("gate", "rules", number, "batch"), what, "add it to measure.batches"
+
+
+def _rule_heads(recipe: Recipe) -> Found:
+    for number, rule in enumerate(recipe.gate.rules):
+        if rule.head is not None and rule.head not in recipe.data.heads:
+            hint = nearest(rule.head, list(recipe.data.heads)) or f"the heads are {', '.join(recipe.data.heads)}"
+            yield ("gate", "rules", number, "head"), f"no head is called {rule.head!r}", hint
+
+
+def _rule_arms(recipe: Recipe) -> Found:
+    for number, rule in enumerate(recipe.gate.rules):
+        for key, arm in (("arm", rule.arm), ("over", rule.over)):
+            if arm is None or (key == "over" and arm == BASELINE):
+                continue
+            match = ARM.fullmatch(arm)
+            if match is None:
+                hint = nearest(arm, ["sparse", "twin", "dense", BASELINE])
+                yield (
+                    ("gate", "rules", number, key),
+                    f"no arm is called {arm!r}: the arms are sparse, twin, dense (sparse#2: its second build)",
+                    hint,
+                )
+            elif match["build"] and int(match["build"]) > recipe.build.repeats:
+                yield ("gate", "rules", number, key), f"{arm} is not built: build.repeats is {recipe.build.repeats}", "raise build.repeats"
+
+
+def _half_on_cpu(recipe: Recipe) -> Found:
+    for name in ("dense", "finetune"):
+        if recipe.train.device == "cpu" and getattr(recipe.train, name).precision == "fp16":
+            yield ("train", name, "precision"), "fp16 training needs a GPU (its gradients are scaled there)", "bf16 works on both"
+
+
+ROWS: tuple[Callable[[Recipe], Found], ...] = (_heads, _batches, _rule_batches, _rule_heads, _rule_arms, _half_on_cpu)
+"""Each yields path, what is wrong, what to do."""
+
+
+def check_together(recipe: Recipe, document: Document) -> None:
+    """Check what no single key can tell.
+
+    Raises:
+        RecipeError: with every problem found.
+    """
+    problems = [Problem(document.where(path), what, hint) for row in ROWS for path, what, hint in row(recipe)]
+    if problems:
+        raise RecipeError(problems)
