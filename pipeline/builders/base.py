@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -102,4 +102,8 @@ class Backend(Protocol):
 
     def profile(self, engine: Engine, folder: Path, feeds: Arrays, passes: int) -> dict[str, list[float]]:
         """Time every engine layer in a pass apart: layer name -> one mean in ms per pass. Empty where it cannot."""
+        ...
+
+    def onnx_nodes(self, engine: Engine, folder: Path, layers: Sequence[str]) -> dict[str, list[str]]:
+        """Names of the ONNX nodes by profiled layer, where the backend itself can tell; layer info tells the rest."""
         ...

@@ -10,7 +10,7 @@ import json
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,6 +130,12 @@ class OnnxRuntime:
             for node, mean in _node_means(events).items():
                 times[node].append(mean)
         return dict(times)
+
+    def onnx_nodes(self, engine: Engine, folder: Path, layers: Sequence[str]) -> dict[str, list[str]]:
+        """By the names of fused kernels."""
+        from pipeline.builders.ort_nodes import onnx_nodes
+
+        return onnx_nodes(folder / engine.plan.path, layers)
 
     def _session(self, plan: Path, profile_into: Path | None = None) -> Any:
         ort = _library()

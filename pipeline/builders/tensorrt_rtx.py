@@ -6,7 +6,7 @@ when the plan is loaded on an RTX GPU): rungs 4 to 6 are unknown here, and nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -69,6 +69,10 @@ class TensorRTRTX:
 
     def profile(self, engine: Engine, folder: Path, feeds: Mapping[str, np.ndarray], passes: int) -> dict[str, list[float]]:
         """Empty: nothing runs here."""
+        return {}
+
+    def onnx_nodes(self, engine: Engine, folder: Path, layers: Sequence[str]) -> dict[str, list[str]]:
+        """Empty: nothing is profiled here."""
         return {}
 
 

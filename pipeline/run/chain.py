@@ -14,10 +14,10 @@ import msgspec
 
 from pipeline.errors import InputError, SparsegateError, StageError
 from pipeline.progress import Progress, silent
+from pipeline.recipe import LoadedRecipe
 from pipeline.records import io
 from pipeline.records.run import Run, StageStatus
 from pipeline.records.verdict import Verdict
-from pipeline.recipe import LoadedRecipe
 from pipeline.run import provenance, workspace
 from pipeline.run.store import RECORD_FILE, Store, Stored, key_of
 from pipeline.stages.base import Stage, Upstream, Work, read_record

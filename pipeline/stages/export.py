@@ -59,8 +59,7 @@ def _from_torch(work: Work) -> OnnxArms:
         sources.load_into(model, work.state("freeze", weights), where=f"export: {weights.path}")
         arm = _export(model, name, data.select.batch(_first(_example_batch(section["batch"])))[0], heads, work)
         arms.append(arm)
-        for size in sorted(set(section["batch"].values())):
-            parity.append(_compare(model, arm, _feeds(data.select, size), heads, work))
+        parity += [_compare(model, arm, _feeds(data.select, size), heads, work) for size in sorted(set(section["batch"].values()))]
     _must_agree(parity)
     return OnnxArms(
         arms=arms,

@@ -72,7 +72,7 @@ def sample(
             parts.append(
                 latency.sample(samplers, shape=shape_id(batch), plan=plan, seed=work.seed, decided=decided, progress=work.progress)
             )
-    return Samples.concat(parts)
+    return Samples.concatenate(parts)
 
 
 @contextmanager
@@ -94,16 +94,26 @@ def _sessions(backend: Backend, engines: Engines, work: Work) -> Iterator[Mappin
 
 
 def layer_times(backend: Backend, engines: Sequence[Engine], data: Data, batches: Sequence[int], work: Work) -> list[LayerTime]:
-    """Every engine layer's mean per profiling pass, at every batch size."""
+    """Every engine layer's mean per profiling pass, at every batch size; in each pass every engine has its turn, so that drift hits all."""
     passes = work.section("measure")["layer_passes"]
     folder = work.upstream["build"].folder
-    times = []
-    for engine in engines if passes else ():
-        for batch in batches:
-            work.progress(f"profile {engine.name}", 0, text=shape_id(batch))
-            found = backend.profile(engine, folder, feeds(data, batch), passes)
-            times += [
-                LayerTime(arm=engine.name, shape=shape_id(batch), layer=layer, onnx_nodes=[layer], passes_ms=means)
-                for layer, means in found.items()
-            ]
-    return times
+    times: dict[tuple[str, str, str], list[float]] = {}
+    for batch in batches:
+        inputs = feeds(data, batch)
+        for index in range(passes):
+            work.progress(f"profile {shape_id(batch)}", index, passes)
+            for engine in _rotated(engines, index):
+                for layer, means in backend.profile(engine, folder, inputs, 1).items():
+                    times.setdefault((engine.name, shape_id(batch), layer), []).extend(means)
+    nodes = {
+        engine.name: backend.onnx_nodes(engine, folder, [layer for arm, _, layer in times if arm == engine.name]) for engine in engines
+    }
+    return [
+        LayerTime(arm=arm, shape=shape, layer=layer, onnx_nodes=nodes[arm].get(layer, []), passes_ms=means)
+        for (arm, shape, layer), means in times.items()
+    ]
+
+
+def _rotated(engines: Sequence[Engine], by: int) -> Sequence[Engine]:
+    start = by % len(engines) if engines else 0
+    return [*engines[start:], *engines[:start]]
