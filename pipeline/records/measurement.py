@@ -105,6 +105,8 @@ class Conditions(Part, frozen=True, kw_only=True):
     simulated: str | None = None
     """Set when the figures do not come from running an engine here: says from what."""
     readings: list[Reading] = []
+    facts: dict[str, str] = {}
+    """What was seen of the machine while it timed, for people: clocks, power, temperature."""
 
 
 class Measurement(Record, frozen=True, kw_only=True, tag="sparsegate.measurement/1"):

@@ -10,7 +10,7 @@ from pipeline.records.checkpoint import Checkpoint
 from pipeline.records.engines import Engine, Engines
 from pipeline.records.evidence import Evidence
 from pipeline.records.frozen import FrozenModel
-from pipeline.records.measurement import Conditions, Measurement, Size
+from pipeline.records.measurement import Measurement, Size
 from pipeline.records.quality import Quality
 from pipeline.stages.base import Sections, Work, pick
 
@@ -51,7 +51,7 @@ def execute(work: Work) -> Measurement:
     shapes = {timing.shape_id(batch): {name: list(array.shape) for name, array in timing.feeds(data, batch).items()} for batch in batches}
     alpha = work.section("gate")["alpha"]
 
-    samples = timing.sample(backend, engines, data, batches, work, _decided(work))
+    samples, observed = timing.sample(backend, engines, data, batches, work, _decided(work))
     samples.save(work.folder / "samples.npz")
     return Measurement(
         samples=work.artifact(work.folder / "samples.npz"),
@@ -60,11 +60,7 @@ def execute(work: Work) -> Measurement:
         layers=timing.layer_times(backend, first_builds, data, batches, work),
         quality={**_carried(work), **{engine.name: _evaluate(backend, engine, data, work) for engine in first_builds}},
         sizes=[size for engine in first_builds for size in _sizes(engine, work)],
-        conditions=Conditions(
-            backend=backend.name,
-            device=engines.environment.get("gpu") or engines.environment.get("cpu") or "unknown",
-            settings=backend.settings(),
-        ),
+        conditions=timing.conditions(backend, engines, samples, observed),
         stopped="; ".join(f"{shape}: {sampling.stopped}" for shape, sampling in samples.sampling.items()),
     )
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pipeline.records.engines import Engine, Engines
-from pipeline.records.measurement import LayerTime
+from pipeline.records.measurement import Conditions, LayerTime
 from pipeline.stages.base import Work
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pipeline.builders.base import Backend, Session
     from pipeline.latency import Samples
+    from pipeline.machine import Observation
     from pipeline.sources.base import Data
 
 PAIRS = (("sparse", "dense"), ("sparse", "twin"))
@@ -58,21 +59,40 @@ def _controlled(engines: Engines) -> list[str]:
 
 def sample(
     backend: Backend, engines: Engines, data: Data, batches: Sequence[int], work: Work, decided: Callable[[Samples], bool] | None
-) -> Samples:
-    """Time all arms at every batch size, each arm with a session and buffers of its own."""
+) -> tuple[Samples, Observation]:
+    """Time all arms at every batch size, each arm with a session and buffers of its own, while the machine is watched."""
     from pipeline import latency
     from pipeline.latency import Plan, Samples
 
     section = work.section("measure")
     plan = Plan(**{key: section[key] for key in ("seconds", "rounds", "block_ms", "warmup_seconds")})
     parts = []
-    for batch in batches:
-        with _sessions(backend, engines, work) as sessions:
-            samplers = {name: session.sampler(feeds(data, batch)) for name, session in sessions.items()}
-            parts.append(
-                latency.sample(samplers, shape=shape_id(batch), plan=plan, seed=work.seed, decided=decided, progress=work.progress)
-            )
-    return Samples.concatenate(parts)
+    watch = backend.watch()
+    try:
+        for batch in batches:
+            with _sessions(backend, engines, work) as sessions:
+                samplers = {name: session.sampler(feeds(data, batch)) for name, session in sessions.items()}
+                parts.append(
+                    latency.sample(samplers, shape=shape_id(batch), plan=plan, seed=work.seed, decided=decided, progress=work.progress)
+                )
+    finally:
+        observed = watch.stop()
+    return Samples.concatenate(parts), observed
+
+
+def conditions(backend: Backend, engines: Engines, samples: Samples, observed: Observation) -> Conditions:
+    """What the times were taken under, and what was seen of the machine meanwhile."""
+    from pipeline import latency
+
+    return Conditions(
+        backend=backend.name,
+        device=engines.environment.get("gpu") or engines.environment.get("cpu") or "unknown",
+        settings=backend.settings(),
+        warnings=observed.warnings,
+        unobserved=observed.unobserved,
+        readings=latency.readings(samples, observed.clocks),
+        facts=observed.facts,
+    )
 
 
 @contextmanager
