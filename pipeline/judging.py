@@ -37,11 +37,13 @@ def judge(evidence: Evidence, rules: Sequence[Mapping[str, Any]], alpha: float, 
         TamperedError: samples or predictions that no longer match their digest.
     """
     from pipeline import verdict
+    from pipeline.verdict import diagnosis, ladder
 
     if not 0 < alpha < 0.5:
         raise InputError(f"alpha must lie between 0 and 0.5, not {alpha:g}", where="gate.alpha", hint="0.05 is customary")
     facts = verdict.Facts(evidence=evidence, statistics=Joined(evidence, alpha), alpha=alpha, baseline=baseline)
-    return verdict.judge(facts, verdict.parse(rules))
+    budgets = verdict.parse(rules)
+    return verdict.judge(facts, budgets, ladder=ladder.build(evidence), findings=diagnosis.diagnose(evidence))
 
 
 def decided(rules: Sequence[Mapping[str, Any]], evidence: Evidence, alpha: float) -> Callable[[Samples], bool]:

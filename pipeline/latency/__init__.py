@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipeline.latency.plan import CONTROL_SUFFIX, Plan, Sampler, control_of
     from pipeline.latency.device import readings
+    from pipeline.latency.plan import CONTROL_SUFFIX, Plan, Sampler, control_of
     from pipeline.latency.samples import Samples, Sampling
     from pipeline.latency.sampling import sample
     from pipeline.latency.summaries import absolute, between_builds, ratio, ratios, timings

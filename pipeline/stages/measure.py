@@ -51,7 +51,9 @@ def execute(work: Work) -> Measurement:
     shapes = {timing.shape_id(batch): {name: list(array.shape) for name, array in timing.feeds(data, batch).items()} for batch in batches}
     alpha = work.section("gate")["alpha"]
 
+    watch = backend.watch()
     samples = timing.sample(backend, engines, data, batches, work, _decided(work))
+    seen = watch.stop()
     samples.save(work.folder / "samples.npz")
     return Measurement(
         samples=work.artifact(work.folder / "samples.npz"),
@@ -64,6 +66,9 @@ def execute(work: Work) -> Measurement:
             backend=backend.name,
             device=engines.environment.get("gpu") or engines.environment.get("cpu") or "unknown",
             settings=backend.settings(),
+            unobserved=seen.unobserved,
+            warnings=seen.warnings,
+            readings=latency.readings(samples, seen.clocks),
         ),
         stopped="; ".join(f"{shape}: {sampling.stopped}" for shape, sampling in samples.sampling.items()),
     )
