@@ -93,3 +93,51 @@ def judge(evidence: Evidence, rules: Sequence[Mapping[str, Any]], alpha: float =
     from pipeline import judging
 
     return judging.judge(evidence, rules, alpha, baseline)
+
+
+def gate(
+    folder: str | Path,
+    *,
+    rules: Sequence[Mapping[str, Any]] | None = None,
+    alpha: float | None = None,
+    baseline: str | Path | None = None,
+) -> Verdict:
+    """Judge a run again, from its records alone; nothing in it is changed.
+
+    Args:
+        folder: The run's folder.
+        rules: Budgets; those of the run's own recipe when absent.
+        alpha: Error probability of each rule; the recipe's own when absent.
+        baseline: File of a stored baseline, for rules with `over: baseline`.
+    """
+    from pipeline import judging
+    from pipeline.records import io
+    from pipeline.records.baseline import Baseline
+    from pipeline.records.evidence import read_evidence
+
+    evidence = read_evidence(Path(folder))
+    own_rules, own_alpha = judging.budgets_of(evidence)
+    stored = io.read(Path(baseline), Baseline) if baseline is not None else None
+    return judging.judge(evidence, own_rules if rules is None else rules, own_alpha if alpha is None else alpha, stored)
+
+
+def save_baseline(folder: str | Path, verdict: Verdict, path: str | Path, *, arm: str = "sparse", replace: bool = False) -> list[str]:
+    """Store a passing run's figures as a baseline, or tighten the one that is there.
+
+    Args:
+        folder: The run's folder.
+        verdict: Of that run; must pass.
+        path: `baselines/NAME.json`.
+        arm: Whose figures.
+        replace: Start anew instead of tightening.
+
+    Returns:
+        What changed, in words.
+
+    Raises:
+        InputError: the run does not pass, or cannot be compared with the stored baseline.
+    """
+    from pipeline import judging
+    from pipeline.records.evidence import read_evidence
+
+    return judging.save_baseline(read_evidence(Path(folder)), verdict, Path(path), arm=arm, replace=replace)

@@ -37,11 +37,13 @@ def judge(evidence: Evidence, rules: Sequence[Mapping[str, Any]], alpha: float, 
         TamperedError: samples or predictions that no longer match their digest.
     """
     from pipeline import verdict
+    from pipeline.verdict import diagnosis, ladder
 
     if not 0 < alpha < 0.5:
         raise InputError(f"alpha must lie between 0 and 0.5, not {alpha:g}", where="gate.alpha", hint="0.05 is customary")
     facts = verdict.Facts(evidence=evidence, statistics=Joined(evidence, alpha), alpha=alpha, baseline=baseline)
-    return verdict.judge(facts, verdict.parse(rules))
+    budgets = verdict.parse(rules)
+    return verdict.judge(facts, budgets, ladder=ladder.build(evidence), findings=diagnosis.diagnose(evidence))
 
 
 def decided(rules: Sequence[Mapping[str, Any]], evidence: Evidence, alpha: float) -> Callable[[Samples], bool]:
@@ -63,6 +65,32 @@ def decided(rules: Sequence[Mapping[str, Any]], evidence: Evidence, alpha: float
         return bool(concerned) and all(is_decided(rule, shape, facts) for rule, shape in concerned)
 
     return enough
+
+
+def budgets_of(evidence: Evidence) -> tuple[list[Mapping[str, Any]], float]:
+    """The rules and alpha of the recipe that a run was made from.
+
+    Raises:
+        InputError: the run's record does not hold them.
+    """
+    section = evidence.run.sections.get("gate") if evidence.run else None
+    if not isinstance(section, dict) or not isinstance(section.get("rules"), list) or not isinstance(section.get("alpha"), int | float):
+        raise InputError("the run's record holds no gate section", where=str(evidence.folder), hint="give the budgets with --recipe")
+    return section["rules"], float(section["alpha"])
+
+
+def save_baseline(evidence: Evidence, verdict: Verdict, path: Path, *, arm: str, replace: bool) -> list[str]:
+    """Write a baseline, or tighten the stored one; returns what changed."""
+    from pipeline.records import io
+    from pipeline.verdict import baseline
+
+    name = baseline.checked_name(path.stem)
+    new = baseline.made(name, arm, evidence, verdict, Joined(evidence, verdict.alpha or 0.05))
+    notes = [f"{len(new.latency)} latency figures, {len(new.quality)} quality figures, {len(new.sizes)} sizes"]
+    if path.exists() and not replace:
+        new, notes = baseline.ratchet(io.read(path, Baseline), new, evidence)
+    io.write(path, new)
+    return notes
 
 
 class Joined:

@@ -92,7 +92,7 @@ class Samples:
         return [(self.arms[a], self.shapes[s], self.metrics[m]) for s, a, m in keys.T]
 
     @classmethod
-    def concatenate(cls, parts: Iterable[Samples]) -> Samples:
+    def concat(cls, parts: Iterable[Samples]) -> Samples:
         """Join samples of several shapes or runs; rounds keep their numbers."""
         every = list(parts)
         names = {

@@ -19,6 +19,17 @@ def store_root(workspace: Path, recipe: str) -> Path:
     return workspace / "engines" / recipe
 
 
+def baseline_path(workspace: Path, name: str) -> Path:
+    """File of a stored baseline.
+
+    Raises:
+        InputError: the name cannot be a file's.
+    """
+    from pipeline.verdict.baseline import checked_name
+
+    return workspace / "baselines" / f"{checked_name(name)}.json"
+
+
 def new_run_id() -> str:
     """UTC time and four random hex digits: sorts by time, unique for two runs in one second."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"

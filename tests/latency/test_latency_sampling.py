@@ -109,7 +109,7 @@ def test_samples_survive_saving_and_loading(tmp_path):
         clock=clock,
         pause=clock.pause,
     )
-    both = Samples.concatenate([one, two])
+    both = Samples.concat([one, two])
     both.save(tmp_path / "deep" / "samples.npz")
     again = Samples.load(tmp_path / "deep" / "samples.npz")
     assert again.sampling == both.sampling

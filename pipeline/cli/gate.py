@@ -1,0 +1,80 @@
+"""`sparsegate gate RUN`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from pipeline.cli import options
+from pipeline.errors import ExitCode
+
+EXIT_OF_OUTCOME = {"pass": ExitCode.PASS, "fail": ExitCode.FAIL, "inconclusive": ExitCode.UNDECIDED}
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--recipe", type=click.Path(path_type=Path), help="Judge by this recipe's gate section instead of the run's own.")
+@click.option("--set", "overrides", metavar="a.b=c", multiple=True, help="Override a key of --recipe (repeatable).")
+@click.option("--baseline", metavar="NAME", help="Stored baseline for rules with `over: baseline` (baselines/NAME.json).")
+@click.option("--save-baseline", metavar="NAME", help="Store this run's figures, if it passes; a stored baseline only gets tighter.")
+@click.option("--replace", is_flag=True, help="With --save-baseline: start anew instead of tightening.")
+@click.option("--arm", default="sparse", show_default=True, help="With --save-baseline: whose figures.")
+@options.formats("text", "md", "json", "junit")
+@options.workspace
+def command(
+    run: str,
+    recipe: Path | None,
+    overrides: tuple[str, ...],
+    baseline: str | None,
+    save_baseline: str | None,
+    replace: bool,
+    arm: str,
+    style: str,
+    workspace: Path,
+) -> None:
+    """Judge RUN again from its records: the same records and budgets give the same bytes.
+
+    RUN is a run's folder, `recipe/run-id`, or `recipe` for its latest run. Nothing in it is changed. The exit code is the
+    verdict: 0 pass, 1 a rule fails, 3 inconclusive.
+    """
+    from pipeline import api
+    from pipeline.run.workspace import baseline_path, find
+
+    folder = find(run, workspace)
+    rules, alpha = _budgets(recipe, overrides)
+    stored = baseline_path(workspace, baseline) if baseline else None
+    verdict = api.gate(folder, rules=rules, alpha=alpha, baseline=stored)
+    click.echo(_rendered(verdict, style, folder), nl=False)
+    if save_baseline:
+        path = baseline_path(workspace, save_baseline)
+        for note in api.save_baseline(folder, verdict, path, arm=arm, replace=replace):
+            click.echo(f"baseline {path}: {note}", err=True)
+    sys.exit(int(EXIT_OF_OUTCOME[verdict.outcome]))
+
+
+def _budgets(recipe: Path | None, overrides: tuple[str, ...]) -> tuple[list[dict[str, object]] | None, float | None]:
+    """Rules and alpha of a recipe; None where the run's own are meant."""
+    if recipe is None:
+        if overrides:
+            raise click.UsageError("--set needs --recipe")
+        return None, None
+    from pipeline.recipe import load_recipe
+
+    section = load_recipe(recipe, overrides).recipe.gate
+    return [rule.model_dump(mode="json") for rule in section.rules], section.alpha
+
+
+def _rendered(verdict: object, style: str, folder: Path) -> str:
+    from pipeline.cli.width import terminal_width
+    from pipeline.records import io
+    from pipeline.records.verdict import Verdict
+    from pipeline.report import verdict_junit, verdict_md, verdict_text
+
+    assert isinstance(verdict, Verdict)
+    if style == "json":
+        return io.encode(verdict).decode()
+    if style == "junit":
+        return verdict_junit.render(verdict, name=folder.resolve().parent.name)
+    return verdict_md.render(verdict) if style == "md" else verdict_text.render(verdict, terminal_width())
