@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pipeline.records.baseline import Baseline
     from pipeline.records.check import CheckReport, Target
     from pipeline.records.evidence import Evidence
+    from pipeline.records.prune import PruneReport
     from pipeline.records.tactics import TacticReport
     from pipeline.records.verdict import Verdict
 
@@ -43,6 +44,19 @@ def check_onnx(path: str | Path, target: Target | None = None) -> CheckReport:
     from pipeline.records.check import Target as AnyTarget
 
     return graph.check(Path(path), target or AnyTarget())
+
+
+def prune_onnx(path: str | Path, output: str | Path, patterns: Sequence[str] = ()) -> PruneReport:
+    """Write a copy of an ONNX model whose weights are 2:4 by magnitude along the axes that their operators sum over.
+
+    Args:
+        path: The model.
+        output: The copy; external data goes into its folder.
+        patterns: Globs over node names; empty: all layers.
+    """
+    from pipeline import graph
+
+    return graph.prune(Path(path), Path(output), patterns)
 
 
 def require_layers(report: CheckReport, patterns: Sequence[str]) -> Required:

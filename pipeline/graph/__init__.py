@@ -5,11 +5,13 @@ The doors below import onnx and numpy only when they are called.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipeline.records.check import CheckReport, Target
+    from pipeline.records.prune import PruneReport
 
 
 def check(path: Path, target: Target) -> CheckReport:
@@ -17,6 +19,13 @@ def check(path: Path, target: Target) -> CheckReport:
     from pipeline.graph.checking import check as run
 
     return run(path, target)
+
+
+def prune(path: Path, output: Path, patterns: Sequence[str] = ()) -> PruneReport:
+    """Write a copy of a model that is 2:4 by magnitude on the deployed axes; see `pipeline.graph.pruning`."""
+    from pipeline.graph.pruning import prune as run
+
+    return run(path, output, patterns)
 
 
 def node_names(path: Path) -> list[str]:

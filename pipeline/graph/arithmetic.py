@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.graph.dtypes import is_integer, limits, numpy_type
 from pipeline.graph.moves import Move
-from pipeline.graph.values import Value, broadcast, computed
+from pipeline.graph.values import NotFoldedError, Value, broadcast, computed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,8 @@ def elementwise(name: str, values: list[Value]) -> Value:
     """One of the functions of `ELEMENTWISE` on inputs of one type.
 
     Raises:
-        ValueError: the shapes or types do not fit, or integers are divided.
+        ValueError: the shapes or types do not fit.
+        NotFoldedError: integers are divided, which numpy rounds otherwise than ONNX.
     """
     function = ELEMENTWISE[name]
     kinds = {value.dtype for value in (values[1:] if name == "Where" else values)}
@@ -44,7 +45,7 @@ def elementwise(name: str, values: list[Value]) -> Value:
         raise ValueError(f"{name} of different types")
     dtype = kinds.pop()
     if name == "Div" and is_integer(dtype):
-        raise ValueError("division of integers is not folded")
+        raise NotFoldedError("a division of integers")
 
     def how(*blocks: np.ndarray) -> np.ndarray:
         import numpy as np

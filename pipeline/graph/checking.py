@@ -26,7 +26,7 @@ def check(path: Path, target: Target) -> CheckReport:
         InputError: the file or its external data is missing, cut, outside the model's folder, cyclic, or no ONNX model.
     """
     understood = aim(target)
-    model = open_model(path)
+    model = open_model(path, hashed=True)
     seen = trace(model)
     judged = [judge(sighting, model.tensors.release) for sighting in seen.sightings]
     kept = [one for one in judged if not one.invalid]
@@ -37,10 +37,11 @@ def check(path: Path, target: Target) -> CheckReport:
         two_four=sum(layer.two_four is True for layer in layers),
         eligible=sum(layer.eligible is Rung.YES for layer in layers),
     )
-    return CheckReport(model=_model(model), target=target, layers=layers, totals=totals, notes=_notes(seen, judged))
+    return CheckReport(model=described(model), target=target, layers=layers, totals=totals, notes=_notes(seen, judged))
 
 
-def _model(model: Model) -> CheckedModel:
+def described(model: Model) -> CheckedModel:
+    """A model by path and digests, its external data that was opened included."""
     external = [
         ExternalFile(path=file.path.relative_to(model.tensors.folder.root).as_posix(), sha256=file.sha256(), size_bytes=file.size)
         for file in model.tensors.files()

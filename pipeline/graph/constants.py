@@ -10,14 +10,10 @@ from pipeline.graph import arithmetic
 from pipeline.graph.dtypes import ELEMENT_TYPES, is_integer, numpy_type
 from pipeline.graph.moves import Move
 from pipeline.graph.scopes import Call, Const, Quantized
-from pipeline.graph.values import Leaf, Value, broadcast, leaves, of_array
+from pipeline.graph.values import NotFoldedError, Value, leaves
 
 Moves = Callable[[Call, tuple[int, ...]], list[Move]]
 MOST_INTS = 1 << 16
-
-
-class NotFoldedError(Exception):
-    """The operator's result is constant, but this program does not compute it."""
 
 
 def ints(call: Call, position: int) -> tuple[int, ...] | None:
@@ -303,5 +299,3 @@ TRT_FOLLOWED: dict[str, Callable[[Call], list[Const]]] = {
     "TRT_FP8QuantizeLinear": _fp8_quantize,
     "TRT_FP8DequantizeLinear": _fp8_dequantize,
 }
-
-__all__ = ["FOLLOWED", "MOVES", "Leaf", "NotFoldedError", "broadcast", "follow", "ints", "of_array"]

@@ -17,9 +17,9 @@ HASH_BYTES = 1 << 22
 
 
 class MappedFile:
-    """A file mapped for reading; its digest is computed on another thread while the pattern is read."""
+    """A file mapped for reading; its digest can be computed on another thread while the pattern is read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, hashed: bool) -> None:
         import numpy as np
 
         self.path = path
@@ -32,7 +32,9 @@ class MappedFile:
         self.bytes: np.ndarray = np.frombuffer(self._map if self._map else b"", dtype=np.uint8)
         self._digest = ""
         self._hasher = Thread(target=self._hash, daemon=True)
-        self._hasher.start()
+        self._hashed = hashed
+        if hashed:
+            self._hasher.start()
 
     @property
     def data(self) -> memoryview:
@@ -45,8 +47,9 @@ class MappedFile:
             self._map.madvise(mmap.MADV_DONTNEED)
 
     def sha256(self) -> str:
-        """Hex digest of the file's bytes."""
-        self._hasher.join()
+        """Hex digest of the file's bytes; empty where the file was opened without."""
+        if self._hashed:
+            self._hasher.join()
         return self._digest
 
     def _hash(self) -> None:
@@ -60,8 +63,9 @@ class MappedFile:
 class Folder:
     """External data files of one model, opened when a tensor first needs them."""
 
-    def __init__(self, model: Path) -> None:
+    def __init__(self, model: Path, *, hashed: bool) -> None:
         self.root = model.parent.resolve()
+        self.hashed = hashed
         self.files: dict[str, MappedFile] = {}
 
     def open(self, location: str, tensor: str, model: Path) -> MappedFile:
@@ -71,7 +75,7 @@ class Folder:
             InputError: the location is absolute, leads out of the folder (also through a link), or cannot be read.
         """
         if location not in self.files:
-            self.files[location] = MappedFile(self._inside(location, tensor, model))
+            self.files[location] = MappedFile(self._inside(location, tensor, model), hashed=self.hashed)
         return self.files[location]
 
     def _inside(self, location: str, tensor: str, model: Path) -> Path:

@@ -109,8 +109,7 @@ def _segment(sighting: Sighting, shape: tuple[int, ...]) -> int | None:
 
 def survey(value: Value, axis: int, segment: int | None, release: Callable[[], None]) -> pattern.Facts:
     """The pattern's facts, read in the order in which the values lie in memory, located in the operand's own coordinates."""
-    order, inverse = _memory_order(value)
-    turned = value if order == tuple(range(len(order))) else value.moved(Move.transpose(value.shape, order))
+    turned, order = in_memory_order(value)
     since = 0
 
     def read(block: pattern.Block) -> np.ndarray:
@@ -123,23 +122,20 @@ def survey(value: Value, axis: int, segment: int | None, release: Callable[[], N
         return found
 
     facts = pattern.survey_blocks(read, turned.shape, order.index(axis), segment=segment)
-    facts.located = [tuple(spot[inverse[dim]] for dim in range(len(spot))) for spot in facts.located]
+    facts.located = [tuple(spot[order.index(dim)] for dim in range(len(spot))) for spot in facts.located]
     return facts
 
 
 def holds(value: Value, axis: int) -> bool:
     """Whether the operand is 2:4 along another axis; stops at the first block that is not."""
-    order, _ = _memory_order(value)
-    turned = value if order == tuple(range(len(order))) else value.moved(Move.transpose(value.shape, order))
+    turned, order = in_memory_order(value)
     return pattern.holds(turned.read, turned.shape, order.index(axis))
 
 
-def _memory_order(value: Value) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Permutation that walks the largest stored tensor as it lies in memory, and where each dimension went."""
+def in_memory_order(value: Value) -> tuple[Value, tuple[int, ...]]:
+    """The value with its dimensions in the order in which its largest stored tensor lies in memory, and that order."""
     largest: Leaf = max(leaves(value), key=lambda leaf: leaf.view.size)
-    rank = len(value.shape)
-    order = tuple(range(rank))
-    if largest.view.ndim == rank and largest.seen == len(largest.moves):
-        order = tuple(sorted(range(rank), key=lambda dim: -abs(largest.view.strides[dim])))
-    inverse = tuple(order.index(dim) for dim in range(rank))
-    return order, inverse
+    order = tuple(range(len(value.shape)))
+    if largest.view.ndim == len(order) and largest.seen == len(largest.moves):
+        order = tuple(sorted(order, key=lambda dim: -abs(largest.view.strides[dim])))
+    return (value, order) if order == tuple(range(len(order))) else (value.moved(Move.transpose(value.shape, order)), order)

@@ -29,8 +29,13 @@ class Model:
     file: MappedFile
 
 
-def open_model(path: Path, *, threshold: int = THRESHOLD) -> Model:
+def open_model(path: Path, *, threshold: int = THRESHOLD, hashed: bool = False) -> Model:
     """Open an ONNX file.
+
+    Args:
+        path: The model; external data is opened from its folder when a tensor needs it.
+        threshold: Values of at least so many bytes are left in the file.
+        hashed: Whether to compute digests of the files, beside other work.
 
     Raises:
         InputError: it cannot be read, is cut, or is no ONNX model.
@@ -38,7 +43,7 @@ def open_model(path: Path, *, threshold: int = THRESHOLD) -> Model:
     from google.protobuf.message import DecodeError
     from onnx import ModelProto
 
-    file = MappedFile(path)
+    file = MappedFile(path, hashed=hashed)
     where = str(path)
     if not file.size:
         raise InputError("the file is empty", where=where, hint="export the model again")
@@ -51,4 +56,4 @@ def open_model(path: Path, *, threshold: int = THRESHOLD) -> Model:
         ) from None
     if not proto.HasField("graph") or (not proto.graph.node and not proto.graph.initializer and not proto.ir_version):
         raise InputError("not an ONNX model (it holds no graph)", where=where, hint="give a file made by an ONNX exporter")
-    return Model(path, proto, Tensors(path, file, bones), file)
+    return Model(path, proto, Tensors(path, file, bones, hashed=hashed), file)

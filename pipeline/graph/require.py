@@ -56,6 +56,11 @@ def stand(layer: CheckedLayer, target: Target) -> Rung:
 
 def matches(pattern: str, layer: CheckedLayer) -> bool:
     """Whether a glob matches a layer's name."""
+    return glob(pattern, layer.node, layer.graph)
+
+
+def glob(pattern: str, node: str, graph: str) -> bool:
+    """Whether a glob (`*` and `?`; `[` is literal) matches a node's name, alone or behind its graph's path."""
     parts = {"*": ".*", "?": "."}
-    glob = re.compile("".join(parts.get(char, re.escape(char)) for char in pattern), re.DOTALL)
-    return any(glob.fullmatch(name) for name in (layer.node, f"{layer.graph}/{layer.node}"))
+    wanted = re.compile("".join(parts.get(char, re.escape(char)) for char in pattern), re.DOTALL)
+    return any(wanted.fullmatch(name) for name in (node, f"{graph}/{node}"))

@@ -39,6 +39,8 @@ class Const:
     """The values before QuantizeLinear, moved like the rest."""
     sparse: bool = False
     """Stored as a sparse tensor."""
+    computed: bool = False
+    """Computed from stored tensors as a whole: its elements no longer lie in one of them."""
     trouble: str = ""
     """Why the values cannot be had, though they are constant."""
 

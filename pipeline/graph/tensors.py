@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from onnx import SparseTensorProto, TensorProto
 
-    from pipeline.graph.wire import Skeleton
+    from pipeline.graph.wire import Payload, Skeleton
 
 EXTERNAL = 1
 MOST_DENSE = 1 << 28
@@ -43,6 +43,8 @@ class Stored:
     """First byte of the values in `file`."""
     sparse: bool = False
     """Expanded from a sparse tensor."""
+    varints: int = 0
+    """Bytes of a packed list of variable-length numbers at `offset`, one for each element; 0: elements of fixed size."""
 
     def leaf(self) -> Leaf:
         """The tensor as a value."""
@@ -54,11 +56,11 @@ class Stored:
 class Tensors:
     """Finds the values of a model's tensors: in its file, in external data, or in the message itself."""
 
-    def __init__(self, path: Path, file: MappedFile, skeleton: Skeleton) -> None:
+    def __init__(self, path: Path, file: MappedFile, skeleton: Skeleton, *, hashed: bool) -> None:
         self.path = path
         self.file = file
         self.skeleton = skeleton
-        self.folder = Folder(path)
+        self.folder = Folder(path, hashed=hashed)
 
     def files(self) -> list[MappedFile]:
         """External data files that were opened."""
@@ -86,7 +88,9 @@ class Tensors:
         dtype = numpy_type(kind.name)
         found = self._bytes(tensor, name)
         if found is None:
-            return Stored(name, shape, dtype, self._decoded(tensor, shape, name))
+            listed = self._listed(tensor) if kind.bits >= 8 else None
+            place = {"file": self.file, "offset": listed.offset, "varints": listed.length} if listed else {}
+            return Stored(name, shape, dtype, self._decoded(tensor, shape, name), **place)  # type: ignore[arg-type]
         data, file, offset = found
         need = (prod(shape) * kind.bits + 7) // 8
         if data.size != need:
@@ -126,7 +130,7 @@ class Tensors:
         entries = {entry.key: entry.value for entry in tensor.external_data}
         if tensor.data_location == EXTERNAL:
             return self._external(entries, name)
-        if self.skeleton.key in entries:
+        if self.skeleton.key in entries and self._listed(tensor) is None:
             payload = self.skeleton.payloads[int(entries[self.skeleton.key])]
             kind = ELEMENT_TYPES[tensor.data_type]
             # Only the field that the element type prescribes counts; another one is ignored by every reader.
@@ -135,6 +139,14 @@ class Tensors:
             raise NoValuesError(f"{payload.field} does not hold elements of {kind.name}")
         if tensor.HasField("raw_data") and (tensor.raw_data or prod(tensor.dims) == 0):
             return np.frombuffer(tensor.raw_data, dtype=np.uint8), None, 0
+        return None
+
+    def _listed(self, tensor: TensorProto) -> Payload | None:
+        """Where the tensor's int32_data lies in the file, if that is what holds its values."""
+        for entry in tensor.external_data:
+            if entry.key == self.skeleton.key:
+                payload = self.skeleton.payloads[int(entry.value)]
+                return payload if payload.field == "int32_data" else None
         return None
 
     def _external(self, entries: dict[str, str], name: str) -> tuple[np.ndarray, MappedFile, int]:

@@ -8,13 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
-from pipeline.graph.constants import NotFoldedError, follow
+from pipeline.graph.constants import follow
 from pipeline.graph.model import Model
 from pipeline.graph.operators import OPERATORS, Operand, Operator
 from pipeline.graph.order import in_order, reads, subgraphs
 from pipeline.graph.scopes import Call, Const, Scope, node_name
 from pipeline.graph.tensors import NoValuesError, Stored
-from pipeline.graph.values import TooLargeError, Value
+from pipeline.graph.values import NotFoldedError, TooLargeError, Value
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
@@ -164,7 +164,7 @@ class _Walker:
         trouble = next((const.trouble for const in constant if const.trouble), "")
         if not trouble:
             try:
-                return follow(call)
+                return _follow(call)
             except (NotFoldedError, NoValuesError, TooLargeError) as error:
                 trouble = str(error)
             except ValueError as error:
@@ -193,6 +193,17 @@ class _Walker:
 
 RANDOM = frozenset({"RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"})
 """Operators whose output is not constant though their inputs are."""
+
+
+def _follow(call: Call) -> list[Const]:
+    try:
+        return follow(call)
+    except NotFoldedError:
+        from pipeline.graph.folding import SIZES, fold
+
+        if call.node.op_type not in SIZES:
+            raise
+        return fold(call)
 
 
 BETWEEN = frozenset({"Add", "Relu", "Clip", "Gelu", "Identity", "Reshape", "Transpose"})

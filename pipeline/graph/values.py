@@ -28,6 +28,10 @@ MOST_BYTES = 1 << 30
 Index = tuple[slice, ...]
 
 
+class NotFoldedError(Exception):
+    """The operator's result is constant, but this program does not compute it."""
+
+
 class TooLargeError(Exception):
     """A constant would have to be computed as a whole and is too large for that."""
 

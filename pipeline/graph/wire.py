@@ -25,8 +25,9 @@ _PATHS: dict[str, dict[int, str]] = {
     "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
     "sparse": {1: "tensor", 2: "tensor"},
 }
-# Value fields of TensorProto that hold fixed-size elements when packed (float_data, raw_data, double_data).
-_PAYLOADS = {4: "float_data", 9: "raw_data", 10: "double_data"}
+# Value fields of TensorProto. Those of fixed-size elements are left out; numbers of variable length stay for protobuf to read.
+_PAYLOADS = {4: "float_data", 5: "int32_data", 9: "raw_data", 10: "double_data"}
+_KEPT = "int32_data"
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,8 @@ class _Walker:
         number, at, body, stop = found[0]
         entry = _bytes(1, self.key.encode()) + _bytes(2, str(len(self.payloads)).encode())
         self.payloads.append(Payload(_PAYLOADS[number], body, stop - body))
+        if _PAYLOADS[number] == _KEPT:
+            return [self.data[start:end], _bytes(13, entry)]
         return [self.data[start:at], self.data[stop:end], _bytes(13, entry)]
 
     def _field(self, at: int, end: int) -> tuple[int, int, int, int]:
