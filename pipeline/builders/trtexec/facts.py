@@ -28,7 +28,8 @@ QUESTIONS: tuple[tuple[str, str], ...] = (
 """Fact -> the command that answers it there; one that does not exist leaves the fact out."""
 MARK = "sparsegate-fact"
 GPU_FIELDS = ("gpu", "uuid", "compute_capability", "driver", "persistence_mode")
-WATCH_SMI = "nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw,clocks_throttle_reasons.active --format=csv,noheader,nounits -lms 200"
+SMI_FIELDS = "clocks.sm,clocks.mem,temperature.gpu,power.draw,clocks_throttle_reasons.active"
+WATCH_SMI = f"nvidia-smi --query-gpu={SMI_FIELDS} --format=csv,noheader,nounits -lms 200"
 WATCH_TEGRA = "tegrastats --interval 200"
 SMI_FIGURES = ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_w")
 TEGRA_FORMS: tuple[tuple[str, re.Pattern[str], float], ...] = (
