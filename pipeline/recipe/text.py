@@ -99,8 +99,10 @@ def parse(text: str, label: str, *, marked: bool = True) -> Document:
         raise RecipeError([Problem(label, f"nested deeper than {MAX_DEPTH} levels")]) from None
     except (YAMLError, ValueError) as error:
         raise RecipeError([Problem(label, f"not valid YAML: {str(error).splitlines()[0]}")]) from None
+    if root is None:
+        return Document(None, spots={(): f"{label}:1:1" if marked else label})
     walk = _Walk(label, marked)
-    values = walk.value(root, (), ()) if root is not None else None
+    values = walk.value(root, (), ())
     if walk.problems:
         raise RecipeError(walk.problems)
     return Document(values, walk.keys, walk.spots)

@@ -31,9 +31,10 @@ def splits(section: Mapping[str, Any], base: Path) -> tuple[ArraySplit, ...]:
     path = base / section["npz"]
     heads = tuple(section.get("heads") or ("label",))
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise InputError("a single array, not a .npz file", where=str(path), hint="write it with numpy.savez")
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise InputError("a single array, not a .npz file", where=str(path), hint="write it with numpy.savez")
+        with file:
             arrays = {name: file[name] for name in file.files}
     except FileNotFoundError:
         raise InputError(f"there is no file {path}", where="data.npz", hint="paths in a recipe start at the recipe's folder") from None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import StageError
+from pipeline.errors import InputError, StageError
 from pipeline.progress import Progress, silent
 from pipeline.training import resume
 from pipeline.training.history import FILE, EpochRow, History, write_rows
@@ -62,14 +62,23 @@ def fit(
         progress: Told after every step.
 
     Raises:
+        InputError: outputs and targets do not fit each other.
         StageError: the loss is no longer a finite number.
     """
     goals, name = objectives(heads), str(phase.get("name", "train"))
-    start = resume.fingerprint(phase=dict(phase), seed=seed, heads=dict(heads), device=device, threads=threads, samples=len(split))
     with repeatable(threads, cuda=device.startswith("cuda")):
         run = _Phase(model, split, goals, dict(phase), seed, device, name, progress)
         if attach is not None:
             attach(run.raw_optimizer)
+        start = resume.fingerprint(
+            weights=resume.digest(model.state_dict()),
+            phase=dict(phase),
+            seed=seed,
+            heads=dict(heads),
+            device=device,
+            threads=threads,
+            samples=len(split),
+        )
         state = resume.load(resume.file_of(folder, name), start)
         resumed_from = state.epoch if state else 0
         rows, kept = run.all_epochs(state, select, folder, start)
@@ -171,6 +180,12 @@ class _Phase:
         for group in self.raw_optimizer.param_groups:
             group["lr"] = rate
         found = by_head(self.wrapped(*map(move, inputs.values())), self.goals)
+        for head, goal in self.goals.items():
+            misfit = goal.misfit(tuple(found[head].shape), targets[head])
+            if misfit:
+                raise InputError(
+                    f"head {head!r}: {misfit}", where="model, data.heads", hint="make the model's outputs and the data's targets fit"
+                )
         losses: list[Tensor] = [goal.loss(found[head], move(targets[head])) for head, goal in self.goals.items()]
         loss = torch.stack(losses).sum()
         self.optimizer.zero_grad(set_to_none=True)

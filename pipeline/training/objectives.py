@@ -20,6 +20,8 @@ class Objective(msgspec.Struct, frozen=True):
     loss: Callable[[Tensor, Tensor], Tensor]
     """Outputs [n, ...] and targets [n, ...] -> a scalar."""
     score: Callable[[np.ndarray, np.ndarray], float]
+    misfit: Callable[[tuple[int, ...], np.ndarray], str | None]
+    """Shape of the outputs and the targets -> what is wrong between them, or None."""
 
 
 def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -46,6 +48,23 @@ def _absolute(outputs: Tensor, targets: Tensor) -> Tensor:
     return l1_loss(outputs.reshape(targets.shape), targets.float())
 
 
+def _classes_misfit(shape: tuple[int, ...], targets: np.ndarray) -> str | None:
+    if len(shape) != 2 or targets.ndim != 1:
+        return f"class scores [n, classes] and class numbers [n] are needed, not {list(shape)} and {list(targets.shape)}"
+    if targets.min() < 0 or targets.max() >= shape[1]:
+        strange = targets.max() if targets.min() >= 0 else targets.min()
+        return f"the model scores {shape[1]} classes (0 to {shape[1] - 1}), the data has class {strange}"
+    return None
+
+
+def _values_misfit(shape: tuple[int, ...], targets: np.ndarray) -> str | None:
+    import math
+
+    if math.prod(shape) != targets.size:
+        return f"outputs {list(shape)} and targets {list(targets.shape)} do not have the same number of values"
+    return None
+
+
 def _share_right(outputs: np.ndarray, targets: np.ndarray) -> float:
     return float((outputs.argmax(axis=1) == targets).mean())
 
@@ -70,11 +89,11 @@ def _negative_absolute(outputs: np.ndarray, targets: np.ndarray) -> float:
 
 
 OBJECTIVES: dict[str, Objective] = {
-    "accuracy": Objective(_cross_entropy, _share_right),
-    "top5": Objective(_cross_entropy, _share_in_top5),
-    "binary": Objective(_sign, _share_of_signs),
-    "mse": Objective(_squared, _negative_squared),
-    "mae": Objective(_absolute, _negative_absolute),
+    "accuracy": Objective(_cross_entropy, _share_right, _classes_misfit),
+    "top5": Objective(_cross_entropy, _share_in_top5, _classes_misfit),
+    "binary": Objective(_sign, _share_of_signs, _values_misfit),
+    "mse": Objective(_squared, _negative_squared, _values_misfit),
+    "mae": Objective(_absolute, _negative_absolute, _values_misfit),
 }
 """Metric -> objective."""
 

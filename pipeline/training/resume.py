@@ -40,6 +40,17 @@ def fingerprint(**facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
 
 
+def digest(state: Mapping[str, Tensor]) -> str:
+    """sha256 over names and bits of a state dict."""
+    import torch
+
+    found = hashlib.sha256()
+    for name, value in state.items():
+        found.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        found.update(value.detach().to("cpu").contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
+
+
 def file_of(folder: Path, phase: str) -> Path:
     """Where a phase keeps its state."""
     return folder / f"{phase}{SUFFIX}"

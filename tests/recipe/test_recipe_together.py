@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+MINIMAL = "name: small\nmodel: {python: 'm.py:build'}\ndata: {digits: true}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "says"),
+    [
+        ("measure: {batches: [8, 65]}\n", "4:24", "batch 65 is outside export.batch (1 to 64)"),
+        ("gate: {rules: [{kind: latency, at_most: 1, batch: 8}]}\n", "4:51", "batch 8 is not measured (measured: 32)"),
+        ("gate: {rules: [{kind: quality, at_least: 0.9, head: lable}]}\n", "4:53", "did you mean 'label'?"),
+        ("gate: {rules: [{kind: latency, at_most: 1, over: dnse}]}\n", "4:50", "did you mean 'dense'?"),
+        ("gate: {rules: [{kind: latency, at_most: 1, arm: 'sparse#2'}]}\n", "4:49", "build.repeats is 1"),
+        ("gate: {rules: [{kind: latency, at_most: 1, arm: baseline}]}\n", "4:49", "no arm is called 'baseline'"),
+        ("train: {device: cpu, finetune: {precision: fp16}}\n", "4:44", "bf16 works on both"),
+    ],
+)
+def test_keys_that_contradict_each_other_are_found(problems, text, place, says):
+    found = problems(MINIMAL + text)
+    assert len(found) == 1
+    assert found[0].startswith(f"{place}: ")
+    assert says in found[0]
+
+
+def test_heads_of_model_and_data_must_agree(problems):
+    found = problems(MINIMAL.replace("{digits: true}", "{digits: true, heads: {colour: accuracy, label: accuracy}}"))
+    assert "data.heads names colour, label, model.heads names label" in found[0]
