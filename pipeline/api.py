@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pipeline.graph.require import Required
     from pipeline.records.baseline import Baseline
     from pipeline.records.check import CheckReport, Target
+    from pipeline.records.difference import DiffReport, StabilityReport
     from pipeline.records.evidence import Evidence
     from pipeline.records.prune import PruneReport
     from pipeline.records.tactics import TacticReport
@@ -155,3 +156,36 @@ def save_baseline(folder: str | Path, verdict: Verdict, path: str | Path, *, arm
     from pipeline.records.evidence import read_evidence
 
     return judging.save_baseline(read_evidence(Path(folder)), verdict, Path(path), arm=arm, replace=replace)
+
+
+def diff(a: str | Path, b: str | Path, *, arm: str = "sparse", builds: Sequence[int] = ()) -> DiffReport:
+    """What changed between two logs, layer-info files, tactic reports or runs, layer by layer.
+
+    Args:
+        a: A build log, a layer-info file, a tactic report as JSON, or a run's folder.
+        b: The same; the kinds may differ.
+        arm: The arm that is compared where a source is a run.
+        builds: Ids of the builds to take, for sources that hold several.
+
+    Raises:
+        InputError: a source cannot be read, or holds several builds and none was chosen.
+    """
+    from pipeline import comparing
+
+    return comparing.diff(a, b, arm=arm, builds=builds)
+
+
+def stability(*sources: str | Path, arm: str = "sparse", builds: Sequence[int] = ()) -> StabilityReport:
+    """How alike several builds of one network are: per layer in how many of them a sparse tactic was selected.
+
+    Args:
+        sources: As for `diff`; a single run stands for all its builds of the arm, a single log for all builds in it.
+        arm: The arm whose builds are taken where a source is a run.
+        builds: Ids of the builds to take, for sources that hold several.
+
+    Raises:
+        InputError: fewer than two builds.
+    """
+    from pipeline import comparing
+
+    return comparing.stability(sources, arm=arm, builds=builds)

@@ -51,13 +51,7 @@ def execute(work: Work) -> Measurement:
     shapes = {timing.shape_id(batch): {name: list(array.shape) for name, array in timing.feeds(data, batch).items()} for batch in batches}
     alpha = work.section("gate")["alpha"]
 
-<<<<<<< HEAD
     samples, observed = timing.sample(backend, engines, data, batches, work, _decided(work))
-=======
-    watch = backend.watch()
-    samples = timing.sample(backend, engines, data, batches, work, _decided(work))
-    seen = watch.stop()
->>>>>>> gate
     samples.save(work.folder / "samples.npz")
     return Measurement(
         samples=work.artifact(work.folder / "samples.npz"),
@@ -66,18 +60,7 @@ def execute(work: Work) -> Measurement:
         layers=timing.layer_times(backend, first_builds, data, batches, work),
         quality={**_carried(work), **{engine.name: _evaluate(backend, engine, data, work) for engine in first_builds}},
         sizes=[size for engine in first_builds for size in _sizes(engine, work)],
-<<<<<<< HEAD
         conditions=timing.conditions(backend, engines, samples, observed),
-=======
-        conditions=Conditions(
-            backend=backend.name,
-            device=engines.environment.get("gpu") or engines.environment.get("cpu") or "unknown",
-            settings=backend.settings(),
-            unobserved=seen.unobserved,
-            warnings=seen.warnings,
-            readings=latency.readings(samples, seen.clocks),
-        ),
->>>>>>> gate
         stopped="; ".join(f"{shape}: {sampling.stopped}" for shape, sampling in samples.sampling.items()),
     )
 

@@ -17,15 +17,10 @@ from math import comb
 import msgspec
 
 from pipeline.records.measurement import Estimate, LayerTime
+from pipeline.verdict.matching import components, reformatted
 
 CONFIDENCE = 0.9
 """Two-sided: each end of the interval is wrong with at most 5 %."""
-
-REFORMATS: tuple[re.Pattern[str], ...] = (
-    re.compile(r"^Reformatting CopyNode for (?:Input|Output) Tensor \d+ to (?P<layer>.+)$"),
-    re.compile(r"^(?P<layer>.+) (?:input|output) reformatter \d+$"),
-)
-"""Names of TensorRT's reformat layers (8.x and later; 7.x): `layer` is the engine layer that asked for the other format."""
 
 MYELIN = re.compile(r"\{ForeignNode\[|^__myl|^__mye")
 """Engine layers whose inner kernels a layer profile does not tell apart."""
@@ -72,15 +67,11 @@ _Named = tuple[LayerTime, frozenset[str]]
 def _with_nodes(times: list[LayerTime], known: Mapping[str, frozenset[str]]) -> list[_Named]:
     """Each layer time with its ONNX nodes; a reformat has those of its layer."""
     named = {t.layer: frozenset(t.onnx_nodes) or known.get(t.layer, frozenset()) for t in times}
-    return [(t, named[t.layer] or named.get(_reformatted(t.layer), frozenset())) for t in times]
-
-
-def _reformatted(name: str) -> str:
-    return next((match["layer"] for pattern in REFORMATS if (match := pattern.match(name))), "")
+    return [(t, named[t.layer] or named.get(reformatted(t.layer), frozenset())) for t in times]
 
 
 def _groups_at(shape: str, mine: list[_Named], theirs: list[_Named]) -> list[GroupTime]:
-    root = _components([nodes for _, nodes in (*mine, *theirs) if nodes])
+    root = components([nodes for _, nodes in (*mine, *theirs) if nodes])
     members: dict[str, tuple[list[LayerTime], list[LayerTime]]] = defaultdict(lambda: ([], []))
     held: dict[str, set[str]] = defaultdict(set)
     for side, named in enumerate((mine, theirs)):
@@ -90,24 +81,6 @@ def _groups_at(shape: str, mine: list[_Named], theirs: list[_Named]) -> list[Gro
                 members[key][side].append(time)
                 held[key] |= nodes
     return [_group(shape, frozenset(held[key]), a, b) for key, (a, b) in members.items() if a and b]
-
-
-def _components(sets: Sequence[frozenset[str]]) -> dict[str, str]:
-    """Node -> representative of its component, where the nodes of one set belong together (union-find)."""
-    parent: dict[str, str] = {}
-
-    def find(node: str) -> str:
-        while (up := parent.setdefault(node, node)) != node:
-            parent[node] = parent[up]
-            node = parent[node]
-        return node
-
-    for nodes in sets:
-        first, *rest = sorted(nodes)
-        for node in rest:
-            parent[find(node)] = find(first)
-        find(first)
-    return {node: find(node) for node in list(parent)}
 
 
 def _group(shape: str, nodes: frozenset[str], mine: list[LayerTime], theirs: list[LayerTime]) -> GroupTime:

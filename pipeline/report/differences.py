@@ -1,0 +1,135 @@
+"""What changed between two builds or runs, and how stable n builds are: as text and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pipeline.records.difference import Change, DiffReport, Figure, LayerStability, Point, Side, Spread, StabilityReport
+from pipeline.records.rung import Rung
+from pipeline.report.ladder_view import MARKS, place
+from pipeline.report.table import Column, columns, md, md_table, text_table
+from pipeline.report.words import count, interval, number, wrapped
+
+Section = tuple[str, list[Column], list[list[str]]]
+"""Title, columns, rows."""
+
+SHOWN = 40
+"""So many changed layers on the terminal; Markdown and JSON have all."""
+
+
+def diff_text(report: DiffReport, width: int = 80) -> str:
+    """Environment first, then figures, rungs and layers by time, then what to do next."""
+    return _text(f"A: {report.a}\nB: {report.b}", _diff_sections(report), _diff_summary(report), report.next, width)
+
+
+def diff_markdown(report: DiffReport) -> str:
+    """The same with every layer."""
+    return _markdown(f"{report.a} against {report.b}", _diff_sections(report), _diff_summary(report), report.next)
+
+
+def stability_text(report: StabilityReport, width: int = 80) -> str:
+    """Changing layers first."""
+    return _text(_stability_head(report), _stability_sections(report), _stability_summary(report), report.next, width)
+
+
+def stability_markdown(report: StabilityReport) -> str:
+    """The same with every layer."""
+    return _markdown(_stability_head(report), _stability_sections(report), _stability_summary(report), report.next)
+
+
+def _stability_head(report: StabilityReport) -> str:
+    return f"{count(len(report.builds), 'build')} of one network"
+
+
+def _text(head: str, sections: Sequence[Section], summary: Sequence[str], step: str, width: int) -> str:
+    lines = [line for part in head.split("\n") for line in wrapped(part, width)]
+    lines += [line for part in summary for line in wrapped(part, width)]
+    for title, titles, rows in sections:
+        if rows:
+            lines += ["", title, *text_table(titles, rows[:SHOWN], width)]
+            lines += [f"... {len(rows) - SHOWN} more rows: --format md or json"] if len(rows) > SHOWN else []
+    return "\n".join([*lines, "", *wrapped(f"next: {step}", width)]) + "\n"
+
+
+def _markdown(head: str, sections: Sequence[Section], summary: Sequence[str], step: str) -> str:
+    blocks = [[f"# {md(head)}"], [f"- {md(part)}" for part in summary]]
+    blocks += [[f"## {title}", "", *md_table(titles, rows)] for title, titles, rows in sections if rows]
+    return "\n\n".join("\n".join(block) for block in [*blocks, [f"**Next:** {md(step)}"]] if block) + "\n"
+
+
+def _diff_summary(report: DiffReport) -> list[str]:
+    a, b = report.a_totals, report.b_totals
+    lines = [
+        f"layers {a.layers} -> {b.layers}, sparse {a.selected} -> {b.selected}"
+        + (f", {number(a.ms)} -> {number(b.ms, 'ms')} ({report.times})" if report.times else ", no times on both sides"),
+        f"{count(len(report.changes), 'group')} of layers changed, {report.same} did not",
+    ]
+    return [*lines, *(f"note: {note}" for note in report.notes)]
+
+
+def _diff_sections(report: DiffReport) -> list[Section]:
+    return [
+        ("Environment", columns("fact", "~A", "~B"), [[fact.name, fact.a or "-", fact.b or "-"] for fact in report.environment]),
+        ("Figures", columns("~figure", ">A", ">B"), [_figure(figure) for figure in report.figures]),
+        (
+            "Rungs",
+            columns("~of", "rung", "A", "B", "~why"),
+            [[item.of, place(item.step), _mark(item.a), _mark(item.b), item.why] for item in report.rungs],
+        ),
+        ("Layers, by time", columns(">delta ms", ">A ms", ">B ms", "change", "~A", "~B"), [_change(change) for change in report.changes]),
+    ]
+
+
+def _mark(rung: Rung | None) -> str:
+    return MARKS[rung] if rung else "none"
+
+
+def _figure(figure: Figure) -> list[str]:
+    return [figure.name, _point(figure.a, figure.unit), _point(figure.b, figure.unit)]
+
+
+def _point(point: Point | None, unit: str) -> str:
+    return f"{number(point.value, unit)} {interval(point.low, point.high)}".strip() if point else "-"
+
+
+def _change(change: Change) -> list[str]:
+    times = [number(change.delta_ms), number(change.a_ms), number(change.b_ms)]
+    return [*times, ", ".join(kind.value for kind in change.kinds), *(_sides(change, pick) for pick in (_a, _b))]
+
+
+def _a(change: Change) -> list[Side]:
+    return change.a
+
+
+def _b(change: Change) -> list[Side]:
+    return change.b
+
+
+def _sides(change: Change, pick: Callable[[Change], list[Side]]) -> str:
+    """Layers of one side, with what they run where it is known."""
+    return "; ".join(" ".join(part for part in (side.layer, _runs(side)) if part) for side in pick(change)) or "-"
+
+
+def _runs(side: Side) -> str:
+    facts = [side.kind if side.kind != "unknown" else None, side.precision, side.tactic]
+    known = ", ".join(fact for fact in facts if fact)
+    return f"({known})" if known else ""
+
+
+def _stability_summary(report: StabilityReport) -> list[str]:
+    changing = f"{count(report.changing, 'layer')} of {len(report.layers)} sparse in some builds, dense in others"
+    uneven = [f"not the same in all builds: {', '.join(report.environment)}"] if report.environment else []
+    return [f"builds: {', '.join(report.builds)}", changing, *uneven]
+
+
+def _stability_sections(report: StabilityReport) -> list[Section]:
+    titles = columns("~layer", ">sparse", ">dense", ">unknown", "best sparse ms", "best dense ms")
+    return [("Selection by layer", titles, [_stable(item) for item in report.layers])]
+
+
+def _stable(item: LayerStability) -> list[str]:
+    return [item.layer, *map(str, (item.selected, item.dense, item.unknown)), _spread(item.sparse_ms), _spread(item.dense_ms)]
+
+
+def _spread(spread: Spread | None) -> str:
+    return f"{number(spread.low)} to {number(spread.high)} (n={spread.n})" if spread else "-"
