@@ -77,7 +77,7 @@ def sample(
                 )
     finally:
         observed = watch.stop()
-    return Samples.concatenate(parts), observed
+    return Samples.concat(parts), observed
 
 
 def conditions(backend: Backend, engines: Engines, samples: Samples, observed: Observation) -> Conditions:
