@@ -1,0 +1,122 @@
+"""Bad input gets one clear message on standard error and exit code 2: no traceback, nothing half-written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.cli import main
+from pipeline.errors import ExitCode
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as stopped:
+        main(list(words))
+    return int(stopped.value.code or 0), capsys.readouterr().err
+
+
+def absent(path: Path) -> None:
+    pass
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def binary(path: Path) -> None:
+    path.write_bytes(bytes(range(256)) * 8)
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+FILES: dict[str, Callable[[Path], None]] = {"missing": absent, "empty": empty, "binary": binary, "folder": folder}
+COMMANDS = {
+    "recipe": ("run", "in.yaml"),
+    "validate": ("validate", "in.yaml"),
+    "onnx": ("check", "in.onnx"),
+    "prune": ("prune", "in.onnx", "-o", "out.onnx"),
+    "log": ("tactics", "in.log"),
+    "run": ("report", "in.run"),
+    "gate": ("gate", "in.run"),
+    "explain": ("explain", "in.run", "layer"),
+    "diff": ("diff", "in.log", "in.log"),
+    "bench": ("bench", "in.onnx"),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_that_cannot_be_used_is_one_message_and_exit_code_2(command, kind, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = COMMANDS[command]
+    FILES[kind](tmp_path / words[1])
+    code, message = run(capsys, *words)
+    assert code == ExitCode.USAGE, message
+    assert words[1] in message
+    assert "Traceback" not in message
+    assert len(message.strip().splitlines()) <= 6, message
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left <= {words[1], "logs", "engines"} and not any(path.is_file() for path in tmp_path.glob("*/**/*")), left
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("rnu",), "did you mean 'run'"),
+        (("run", "recipes/quickstart.yaml", "--until", "tain"), "stages: train"),
+        (("run", "recipes/quickstart.yaml", "--set", "train.dense.epochz=3"), "epochs"),
+        (("run", "recipes/quickstart.yaml", "--set", "train.dense.epochs=many"), "train.dense.epochs"),
+        (("run",), "Missing argument"),
+        (("report", "no-such-recipe"), "no run"),
+        (("schema", "nothing"), "nothing"),
+    ],
+)
+def test_wrong_usage_says_what_is_right(words, says, tmp_path, monkeypatch, capsys):
+    words = tuple(str(ROOT / word) if word.startswith("recipes/") else word for word in words)
+    monkeypatch.chdir(tmp_path)
+    code, message = run(capsys, *words)
+    assert code == ExitCode.USAGE
+    assert says in message
+    assert "Traceback" not in message
+
+
+def test_a_recipe_with_several_faults_names_each_with_its_line(tmp_path, capsys):
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text("name: x\nmodle: {python: a.py:b}\ndata: {digits: true}\ntrain:\n  dense: {epochs: -1}\n")
+    code, message = run(capsys, "validate", str(recipe))
+    assert code == ExitCode.USAGE
+    assert f"{recipe}:2:1" in message and "model" in message
+    assert f"{recipe}:5:" in message
+
+
+def test_a_truncated_recipe_is_refused(tmp_path, capsys):
+    whole = (ROOT / "recipes" / "quickstart.yaml").read_text()
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(whole[: whole.index("heads") if "heads" in whole else whole.index("dense: {") + 12])
+    code, message = run(capsys, "validate", str(recipe))
+    assert code == ExitCode.USAGE
+    assert f"{recipe}:" in message
+
+
+def test_a_truncated_onnx_file_is_refused(quickstart_run, tmp_path, capsys):
+    data = (quickstart_run.stage_folder("export") / "sparse.onnx").read_bytes()
+    model = tmp_path / "cut.onnx"
+    model.write_bytes(data[: len(data) // 2])
+    code, message = run(capsys, "check", str(model))
+    assert code == ExitCode.USAGE
+    assert "cut.onnx" in message
+
+
+def test_a_truncated_checkpoint_is_refused(quickstart_run, tmp_path, capsys):
+    data = (quickstart_run.stage_folder("train") / "dense.safetensors").read_bytes()
+    (tmp_path / "cut.safetensors").write_bytes(data[: len(data) // 2])
+    overrides = ["--set", f"model.checkpoint={tmp_path / 'cut.safetensors'}"]
+    code, message = run(capsys, "run", str(quickstart_run.recipe), *overrides, "--workspace", str(tmp_path), "--quiet")
+    assert code == ExitCode.USAGE
+    assert "cut.safetensors" in message
