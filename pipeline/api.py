@@ -39,12 +39,22 @@ def _node_names(model: str | Path) -> Sequence[str]:
     return graph.node_names(Path(model))
 
 
-def check_onnx(path: str | Path, target: Target | None = None) -> CheckReport:
-    """Say for every weight of an ONNX file whether it is 2:4 where its operator reads it, and what keeps it from being eligible."""
+def check_onnx(path: str | Path, target: Target | None = None, *, parse: bool = False) -> CheckReport:
+    """Say for every weight of an ONNX file whether it is 2:4 where its operator reads it, and what keeps it from being eligible.
+
+    Args:
+        path: The model.
+        target: What it is to run on.
+        parse: Also let the ONNX parser of an installed tensorrt or tensorrt-rtx read it.
+    """
+    from msgspec.structs import replace
+
     from pipeline import graph
     from pipeline.records.check import Target as AnyTarget
 
-    return graph.check(Path(path), target or AnyTarget())
+    wanted = target or AnyTarget()
+    report = graph.check(Path(path), wanted)
+    return replace(report, parse=graph.preflight(Path(path), wanted.typing)) if parse else report
 
 
 def prune_onnx(path: str | Path, output: str | Path, patterns: Sequence[str] = ()) -> PruneReport:

@@ -22,17 +22,25 @@ FORMATS = {"text": "pipeline.report.check_text", "md": "pipeline.report.check_ma
     multiple=True,
     help="Layers (a glob over names) that must be 2:4 and, where a target is given, eligible. Exit 1 if one is not, 3 if unknown.",
 )
+@click.option("--parse", is_flag=True, help="Let the ONNX parser of an installed tensorrt or tensorrt-rtx read the model too.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "md"]), default="text", show_default=True)
 @click.pass_context
 def command(
-    ctx: click.Context, model: Path, sm: str | None, tensorrt: str | None, typing: str | None, required: tuple[str, ...], form: str
+    ctx: click.Context,
+    model: Path,
+    sm: str | None,
+    tensorrt: str | None,
+    typing: str | None,
+    required: tuple[str, ...],
+    parse: bool,
+    form: str,
 ) -> None:
     """Is each weight of MODEL 2:4 where its operator reads it, and will TensorRT find it eligible? Needs no GPU."""
     from pipeline import api
     from pipeline.records.check import Target
     from pipeline.records.io import encode
 
-    report = api.check_onnx(model, Target(sm=sm, tensorrt=tensorrt, typing=typing))
+    report = api.check_onnx(model, Target(sm=sm, tensorrt=tensorrt, typing=typing), parse=parse)
     verdict = api.require_layers(report, required)
     if form == "json":
         click.echo(encode(report), nl=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.records.check import CheckReport, Target
+    from pipeline.records.check import CheckReport, ParseReport, Target
     from pipeline.records.prune import PruneReport
 
 
@@ -26,6 +26,13 @@ def prune(path: Path, output: Path, patterns: Sequence[str] = ()) -> PruneReport
     from pipeline.graph.pruning import prune as run
 
     return run(path, output, patterns)
+
+
+def preflight(path: Path, typing: str | None = None) -> ParseReport:
+    """Let TensorRT's own parser read a model; see `pipeline.graph.preflight`."""
+    from pipeline.graph.preflight import preflight as run
+
+    return run(path, typing)
 
 
 def node_names(path: Path) -> list[str]:

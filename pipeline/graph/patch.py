@@ -89,6 +89,7 @@ class Patcher:
                 spots = starts[here][lengths[here] > at] + at
                 last = lengths[here][lengths[here] > at] == at + 1
                 region[spots] = np.where(last, 0, 0x80) | (digits[at] if at < len(digits) else 0)
+        stored.flat[positions] = values  # decoded beforehand, so no view of the file
 
 
 def _groups(number: int) -> list[int]:

@@ -174,7 +174,7 @@ class Tensors:
             raise InputError(f"its values cannot be read: {error}", where=self._where(name)) from None
         if array.size != prod(shape):
             raise InputError(f"its shape {list(shape)} does not fit its {array.size} values", where=self._where(name))
-        flat: np.ndarray = array.reshape(-1)
+        flat: np.ndarray = array.reshape(-1).copy()
         return flat
 
     def _where(self, name: str) -> str:

@@ -97,6 +97,28 @@ class CheckedModel(Part, frozen=True, kw_only=True):
     external: list[ExternalFile] = []
 
 
+class ParseError(Part, frozen=True, kw_only=True):
+    """One complaint of a parser."""
+
+    code: str
+    text: str
+    node: str | None = None
+    op: str | None = None
+
+
+class ParseReport(Part, frozen=True, kw_only=True):
+    """What a real ONNX parser of TensorRT said of the model."""
+
+    parser: str
+    """Package and version."""
+    parsed: bool
+    layers: int
+    """Layers of the network that it made."""
+    errors: list[ParseError] = []
+    log: list[str] = []
+    """Its first warnings and errors, as logged."""
+
+
 class CheckReport(Record, frozen=True, kw_only=True, tag="sparsegate.check/1"):
     """Output of `sparsegate check`."""
 
@@ -104,5 +126,7 @@ class CheckReport(Record, frozen=True, kw_only=True, tag="sparsegate.check/1"):
     target: Target
     layers: list[CheckedLayer]
     totals: CheckTotals
+    parse: ParseReport | None = None
+    """None: not asked."""
     notes: list[str] = []
     """Facts about the file that concern no single layer, such as initializers that no node reads."""

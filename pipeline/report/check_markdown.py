@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.codes import get
 from pipeline.records.check import CheckReport, Outcome
-from pipeline.report.check_text import eligible, name, printable, summary
+from pipeline.report.check_text import eligible, name, parse_lines, printable, summary
 
 _SPECIAL = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>#|!&~"})
 _MARK = {True: "yes", False: "no", None: "unknown"}
@@ -40,5 +40,6 @@ def lines(report: CheckReport) -> list[str]:
         if rule.outcome is not Outcome.PASS
     ]
     out += ["", "## Why", "", *reasons] if reasons else []
+    out += ["", "## Parser", "", *(f"- {escape(line.strip())}" for line in parse_lines(report) if line)] if report.parse else []
     out += ["", "## Notes", "", *(f"- {escape(note)}" for note in report.notes)] if report.notes else []
     return out

@@ -12,13 +12,13 @@ _MARK = {True: "yes", False: "no", None: "?"}
 def lines(report: CheckReport) -> list[str]:
     """The report as plain lines: a table of layers, why each is not eligible, hints, notes, totals."""
     if not report.layers:
-        return ["no operator that multiplies by a weight", *_notes(report)]
+        return ["no operator that multiplies by a weight", *_notes(report), *parse_lines(report)]
     rows: list[tuple[str, ...]] = [("layer", "op", "weight", "shape", "axis", "type", "2:4", "zeros", "eligible")]
     rows += [_row(layer) for layer in report.layers]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     said = [line for layer in report.layers for line in _reasons(layer)]
-    return [*table, *(["", *said] if said else []), *_notes(report), "", summary(report)]
+    return [*table, *(["", *said] if said else []), *_notes(report), *parse_lines(report), "", summary(report)]
 
 
 def summary(report: CheckReport) -> str:
@@ -48,6 +48,17 @@ def eligible(layer: CheckedLayer) -> str:
     wanted = {Rung.NO: Outcome.FAIL, Rung.UNKNOWN: Outcome.UNKNOWN}.get(layer.eligible)
     ids = [rule.id for rule in layer.rules if rule.outcome is wanted]
     return f"{layer.eligible.value} ({', '.join(ids)})" if ids else layer.eligible.value
+
+
+def parse_lines(report: CheckReport) -> list[str]:
+    """What a real parser said; nothing where none was asked."""
+    found = report.parse
+    if found is None:
+        return []
+    head = f"parser {found.parser}: " + (f"reads the model ({found.layers} layers)" if found.parsed else "refuses the model")
+    errors = [f"  {error.node or '?'} ({error.op or '?'}): {error.code}: {error.text}" for error in found.errors]
+    log = [] if found.parsed else [f"  log: {line}" for text in found.log for line in text.splitlines() if line.strip()]
+    return ["", *(printable(line) for line in (head, *errors, *log))]
 
 
 def _row(layer: CheckedLayer) -> tuple[str, ...]:

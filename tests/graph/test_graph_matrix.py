@@ -11,6 +11,7 @@ from pipeline import graph
 from pipeline.records.check import CheckedLayer, Target
 
 ALL_OPS_WITH = ("direct", "transpose-rotated", "dq-int8", "mask")
+BFLOAT16_WITH = ("direct", "transpose-rotated", "cast-from-float32", "mask")
 ALL_PATHS_WITH = ("conv2d", "matmul", "gemm-transB")
 
 # Ways that need an operand of a certain form.
