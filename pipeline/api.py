@@ -155,7 +155,7 @@ def save_baseline(folder: str | Path, verdict: Verdict, path: str | Path, *, arm
     from pipeline import judging
     from pipeline.records.evidence import read_evidence
 
-    return judging.save_baseline(read_evidence(Path(folder)), verdict, Path(path), arm=arm, replace=replace)
+    return judging.save_baseline(read_evidence(Path(folder)), verdict, Path(path), arm=arm, anew=replace)
 
 
 def diff(a: str | Path, b: str | Path, *, arm: str = "sparse", builds: Sequence[int] = ()) -> DiffReport:
