@@ -90,7 +90,17 @@ def own_row(name: str, cv: float, cell: Cell, design: Design) -> tuple[list[str]
     undecided = np.concatenate(cell.needed)
     needs = f"about {SECONDS * np.median(undecided):.0f} s" if right < RIGHT * n and len(undecided) else ""
     holds = bound <= LIMIT and (right >= RIGHT * n or cv >= 0.1)
-    row = [name, f"{cv:.0%}", percent(wrong, n), f"{bound:.2%}", percent(right, n), percent(wrong_fail, n), f"{seconds:.0f} s", needs, "yes" if holds else "NO"]
+    row = [
+        name,
+        f"{cv:.0%}",
+        percent(wrong, n),
+        f"{bound:.2%}",
+        percent(right, n),
+        percent(wrong_fail, n),
+        f"{seconds:.0f} s",
+        needs,
+        "yes" if holds else "NO",
+    ]
     return row, holds
 
 
@@ -129,7 +139,15 @@ def tail_rows(experiments: int, design: Design) -> list[list[str]]:
             per_second = np.median(effective) / SECONDS
             needed = tails.LEAST_EFFECTIVE["p99"] / per_second
             rows.append(
-                [name, f"{cv:.0%}", f"{np.median(effective):.0f}", f"{needed:.0f} s", percent(judged, experiments), percent(wrong, experiments), f"{np.median(halves):.1%}"]
+                [
+                    name,
+                    f"{cv:.0%}",
+                    f"{np.median(effective):.0f}",
+                    f"{needed:.0f} s",
+                    percent(judged, experiments),
+                    percent(wrong, experiments),
+                    f"{np.median(halves):.1%}",
+                ]
             )
     return rows
 
@@ -143,7 +161,17 @@ def table(columns: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-OWN = ["process", "CV", "passes at the budget", "upper 95 % bound", "passes 2 % better", "fails 2 % better", "median time", "undecided ones need", "holds"]
+OWN = [
+    "process",
+    "CV",
+    "passes at the budget",
+    "upper 95 % bound",
+    "passes 2 % better",
+    "fails 2 % better",
+    "median time",
+    "undecided ones need",
+    "holds",
+]
 PEERS = ["process", "CV", *GATES]
 TAILS = ["process", "CV", "effective samples in 60 s", "time to 1,000", "judged", "false passes at the budget", "half-width"]
 
@@ -173,7 +201,12 @@ def main() -> None:
     print("\n\n".join(sections.values()))
     print(f"\n{'holds' if holds else 'DOES NOT HOLD'}: {args.experiments} experiments a cell, {minutes:.1f} minutes")
     if args.write:
-        facts = {"minutes": f"{minutes:.0f}", "cpu": machine.cpu_name(), "experiments": f"{args.experiments:,}", "tail_experiments": str(args.tail_experiments)}
+        facts = {
+            "minutes": f"{minutes:.0f}",
+            "cpu": machine.cpu_name(),
+            "experiments": f"{args.experiments:,}",
+            "tail_experiments": str(args.tail_experiments),
+        }
         template = (Path(__file__).parent / "scorecard.md.in").read_text()
         described = "\n".join(f"- `{name}`: {PROCESSES[name].text}" for name in args.only)
         for key, text in {**facts, **{k.replace(" ", "_"): v for k, v in sections.items()}, "processes_list": described}.items():
