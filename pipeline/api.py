@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pipeline.benching import Job
     from pipeline.graph.require import Required
+    from pipeline.latency import Plan
     from pipeline.records.baseline import Baseline
     from pipeline.records.check import CheckReport, Target
     from pipeline.records.difference import DiffReport, StabilityReport
     from pipeline.records.evidence import Evidence
+    from pipeline.records.measurement import Measurement
     from pipeline.records.prune import PruneReport
     from pipeline.records.tactics import TacticReport
     from pipeline.records.verdict import Verdict
@@ -165,7 +168,7 @@ def save_baseline(folder: str | Path, verdict: Verdict, path: str | Path, *, arm
     from pipeline import judging
     from pipeline.records.evidence import read_evidence
 
-    return judging.save_baseline(read_evidence(Path(folder)), verdict, Path(path), arm=arm, replace=replace)
+    return judging.save_baseline(read_evidence(Path(folder)), verdict, Path(path), arm=arm, anew=replace)
 
 
 def diff(a: str | Path, b: str | Path, *, arm: str = "sparse", builds: Sequence[int] = ()) -> DiffReport:
@@ -199,3 +202,18 @@ def stability(*sources: str | Path, arm: str = "sparse", builds: Sequence[int] =
     from pipeline import comparing
 
     return comparing.stability(sources, arm=arm, builds=builds)
+
+
+def bench(job: Job, plan: Plan | None = None, *, alpha: float = 0.05, folder: str | Path | None = None) -> Measurement:
+    """Interleaved latency of ONNX files or plans, with intervals and an A/A comparison.
+
+    Args:
+        job: What to time, on which backend.
+        plan: How long and how finely; 10 s per batch size when absent.
+        alpha: Error probability of each bound.
+        folder: Where the samples are kept; not at all when absent.
+    """
+    from pipeline import benching
+    from pipeline.latency import Plan as AnyPlan
+
+    return benching.bench(job, plan or AnyPlan(), alpha, Path(folder) if folder is not None else None)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from pipeline.errors import InputError, TamperedError
 from pipeline.records.artifact import Artifact
 from pipeline.records.baseline import Baseline
@@ -43,11 +45,13 @@ def judge(evidence: Evidence, rules: Sequence[Mapping[str, Any]], alpha: float, 
         raise InputError(f"alpha must lie between 0 and 0.5, not {alpha:g}", where="gate.alpha", hint="0.05 is customary")
     facts = verdict.Facts(evidence=evidence, statistics=Joined(evidence, alpha), alpha=alpha, baseline=baseline)
     budgets = verdict.parse(rules)
+    # within a run, and when a run is judged again later, the same records stand before the judge: not run.json, nor an older verdict
+    evidence = replace(evidence, run=None, gate=None)
     return verdict.judge(facts, budgets, ladder=ladder.build(evidence), findings=diagnosis.diagnose(evidence))
 
 
 def decided(rules: Sequence[Mapping[str, Any]], evidence: Evidence, alpha: float) -> Callable[[Samples], bool]:
-    """For `latency.sample`: are all latency rules between arms or in ms decided by these samples?
+    """For `latency.sample`: are all latency rules decided by these samples?
 
     Args:
         rules: The gate's rules.
@@ -57,9 +61,12 @@ def decided(rules: Sequence[Mapping[str, Any]], evidence: Evidence, alpha: float
     from pipeline import verdict
     from pipeline.verdict.latency_rule import is_decided
 
-    wanted = [rule for rule in verdict.parse(rules) if rule.kind == "latency" and rule.over != verdict.BASELINE]
+    wanted = [rule for rule in verdict.parse(rules) if rule.kind == "latency"]
+    unknown_here = any(rule.over == verdict.BASELINE for rule in wanted)
 
     def enough(samples: Samples) -> bool:
+        if unknown_here:  # the baseline is named when the gate is run: keep on sampling for it
+            return False
         facts = verdict.Facts(evidence=evidence, statistics=Joined(evidence, alpha, samples), alpha=alpha)
         concerned = [(rule, shape) for shape in samples.shapes for rule in wanted if rule.batch is None or shape == f"batch={rule.batch}"]
         return bool(concerned) and all(is_decided(rule, shape, facts) for rule, shape in concerned)
@@ -79,7 +86,7 @@ def budgets_of(evidence: Evidence) -> tuple[list[Mapping[str, Any]], float]:
     return section["rules"], float(section["alpha"])
 
 
-def save_baseline(evidence: Evidence, verdict: Verdict, path: Path, *, arm: str, replace: bool) -> list[str]:
+def save_baseline(evidence: Evidence, verdict: Verdict, path: Path, *, arm: str, anew: bool) -> list[str]:
     """Write a baseline, or tighten the stored one; returns what changed."""
     from pipeline.records import io
     from pipeline.verdict import baseline
@@ -87,7 +94,7 @@ def save_baseline(evidence: Evidence, verdict: Verdict, path: Path, *, arm: str,
     name = baseline.checked_name(path.stem)
     new = baseline.made(name, arm, evidence, verdict, Joined(evidence, verdict.alpha or 0.05))
     notes = [f"{len(new.latency)} latency figures, {len(new.quality)} quality figures, {len(new.sizes)} sizes"]
-    if path.exists() and not replace:
+    if path.exists() and not anew:
         new, notes = baseline.ratchet(io.read(path, Baseline), new, evidence)
     io.write(path, new)
     return notes

@@ -29,18 +29,34 @@ LEAST_ROUNDS = 8
 
 
 class Centre(NamedTuple):
-    """A mean of rounds, its half-width, and the number of independent rounds that it is worth."""
+    """Means of rounds, their half-widths, and the number of independent rounds that they are worth."""
 
-    value: float
-    half_width: float
-    effective_rounds: float
+    value: NDArray[np.float64]
+    half_width: NDArray[np.float64]
+    effective_rounds: NDArray[np.float64]
+
+
+def centre(rounds: NDArray[np.float64], planned: int, alpha: float) -> Centre:
+    """Mean of round observations with a half-width valid at every stop.
+
+    Args:
+        rounds: One observation per round, in time order, [..., n] with n >= `LEAST_ROUNDS`; leading axes are separate series.
+        planned: Rounds planned before sampling began.
+        alpha: Error probability of each bound.
+    """
+    batches = batch_means(rounds)
+    count = batches.shape[-1]
+    inflation = autocorrelation_inflation(batches)
+    error = np.sqrt(batches.var(axis=-1, ddof=1) * inflation / count)
+    factor = multiplier(rounds.shape[-1], planned, count, alpha)
+    return Centre(rounds.mean(axis=-1), factor * error, rounds.shape[-1] / inflation)
 
 
 def batch_means(rounds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means of consecutive rounds: [rounds] -> [batches], batches a power of two long or one more, at most `BATCHES` of them."""
-    length = batch_length(len(rounds))
-    edges = np.linspace(0, len(rounds), len(rounds) // length + 1).round().astype(int)
-    return np.asarray(np.add.reduceat(rounds, edges[:-1]) / np.diff(edges))
+    """Means of consecutive rounds: [..., rounds] -> [..., batches], each `batch_length` long or one more."""
+    n = rounds.shape[-1]
+    edges = np.linspace(0, n, n // batch_length(n) + 1).round().astype(int)
+    return np.asarray(np.add.reduceat(rounds, edges[:-1], axis=-1) / np.diff(edges))
 
 
 def batch_length(rounds: int) -> int:
@@ -51,32 +67,16 @@ def batch_length(rounds: int) -> int:
     return length
 
 
-def centre(rounds: NDArray[np.float64], planned: int, alpha: float) -> Centre:
-    """Mean of round observations with a half-width valid at every stop.
-
-    Args:
-        rounds: One observation per round, in time order, [n] with n >= `LEAST_ROUNDS`.
-        planned: Rounds planned before sampling began.
-        alpha: Error probability of each bound.
-    """
-    batches = batch_means(rounds)
-    inflation = autocorrelation_inflation(batches)
-    error = math.sqrt(float(batches.var(ddof=1)) * inflation / len(batches))
-    factor = multiplier(len(rounds), planned, len(batches), alpha)
-    return Centre(float(rounds.mean()), factor * error, len(rounds) / inflation)
-
-
-def autocorrelation_inflation(batches: NDArray[np.float64]) -> float:
+def autocorrelation_inflation(batches: NDArray[np.float64]) -> NDArray[np.float64]:
     """How much larger the variance of the mean is than for independent batches: (1 + r) / (1 - r) for lag-1 correlation r.
 
     Correlations below one standard error (1 / sqrt(n)) count as none, negative ones too.
     """
-    deviation = batches - batches.mean()
-    total = float(deviation @ deviation)
-    if total == 0.0:
-        return 1.0
-    r = min(0.95, float(deviation[1:] @ deviation[:-1]) / total)
-    return (1 + r) / (1 - r) if r > 1 / math.sqrt(len(batches)) else 1.0
+    deviation = batches - batches.mean(axis=-1, keepdims=True)
+    total = (deviation * deviation).sum(axis=-1)
+    lagged = (deviation[..., 1:] * deviation[..., :-1]).sum(axis=-1)
+    r = np.minimum(np.divide(lagged, total, out=np.zeros_like(total), where=total > 0), 0.95)
+    return np.where(r > 1 / math.sqrt(batches.shape[-1]), (1 + r) / (1 - r), 1.0)
 
 
 @lru_cache(maxsize=4096)

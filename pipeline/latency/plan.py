@@ -27,6 +27,11 @@ class Sampler(Protocol):
         ...
 
 
+def starts_processes(sampler: Sampler) -> bool:
+    """Whether each block of a sampler is a process of its own (its attribute `level` is `process`)."""
+    return getattr(sampler, "level", "block") == "process"
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How long and how finely to sample one shape."""
 
@@ -43,6 +48,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Longest warm-up; an arm that has not settled by then is recorded as unsettled, and the gate refuses its times."""
     least_warmup_seconds: float = 0.5
     """Shortest warm-up: clocks that ramp up slowly look steady at first."""
+    process_block_ms: float = 1000.0
+    """Length of a block where each is a process of its own: starting one costs more than a short block is worth."""
     rewarm: int = 2
     """Inferences run and not recorded before each block: the arm before it has cooled this one's caches."""
     pause_ms: float = 1.0

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from pipeline.errors import InputError, StageError
-from pipeline.latency.plan import Plan, Sampler
+from pipeline.latency.plan import Plan, Sampler, starts_processes
 from pipeline.latency.samples import Samples, Sampling
 from pipeline.latency.warmup import warm_up
 from pipeline.progress import Progress, silent
@@ -26,6 +27,22 @@ OVERTIME = 1.5
 """Sampling ends at this multiple of the planned time even if the rounds are not all done (a machine that got slower)."""
 LOOKS = 50
 """How often at most `decided` is asked."""
+PROBE = 10
+"""Inferences of the process that shows what starting one costs."""
+
+
+class Schedule(NamedTuple):
+    """What the warm-up made of a plan: fixed before the first sample counts."""
+
+    inferences: int
+    """Inferences per block, the same for all arms, so that a block's quantile has the same small-sample bias in each."""
+    rounds: int
+    round_s: float
+    """Expected time of a round."""
+    rewarm: int
+    pause_s: float
+    settled: dict[str, bool]
+    level: Literal["block", "process"]
 
 
 def sample(
@@ -40,6 +57,9 @@ def sample(
     pause: Callable[[float], None] = time.sleep,
 ) -> Samples:
     """Sample the arms at one shape, interleaved.
+
+    Where a sampler's blocks are processes of their own (its `level` is `process`), whole processes are interleaved: each warms
+    itself up, and what differs from one start to the next enters the interval.
 
     Args:
         arms: Sampler by arm name, all bound to inputs of the same shape.
@@ -60,50 +80,54 @@ def sample(
     """
     if not arms:
         raise InputError("nothing to sample: no arm is given", where=shape, hint="name at least one engine")
+    schedule = _process_schedule(arms, plan, clock) if any(map(starts_processes, arms.values())) else _block_schedule(arms, plan, clock)
     rng = np.random.default_rng(seed)
-    warm = warm_up(arms, plan, clock)
-    count = samples_per_block(warm.ms, plan)
-    planned = planned_rounds(warm.ms, count, plan)
     columns = _Columns(tuple(arms), shape)
-    stopped, done, start = "rounds", 0, clock()
-    next_look = plan.rounds
-    limit = max(plan.seconds, planned * _round_seconds(warm.ms, count, plan)) * OVERTIME
-    while done < planned:
+    facts = Sampling(planned_rounds=schedule.rounds, rounds=0, level=schedule.level, settled=schedule.settled, stopped="rounds", seed=seed)
+    start, next_look, done = clock(), plan.rounds, 0
+    limit = max(plan.seconds, schedule.rounds * schedule.round_s) * OVERTIME
+    while done < schedule.rounds:
         for arm in rng.permutation(len(arms)):
-            name = columns.arms[arm]
-            pause(plan.pause_ms / 1e3)
-            if plan.rewarm:
-                arms[name].block(plan.rewarm)
+            sampler = arms[columns.arms[arm]]
+            pause(schedule.pause_s)
+            if schedule.rewarm:
+                sampler.block(schedule.rewarm)
             began = clock()
-            columns.add(int(arm), done, int(began * 1e9), arms[name].block(count))
+            columns.add(int(arm), done, int(began * 1e9), sampler.block(schedule.inferences))
         done += 1
-        progress(f"sampling {shape}", done, planned)
-        if decided is not None and next_look <= done < planned:
-            next_look = done + max(1, planned // LOOKS)
-            if decided(columns.samples(Sampling(planned_rounds=planned, rounds=done, settled=warm.settled, seed=seed))):
-                stopped = "decided"
+        facts = replace(facts, rounds=done)
+        progress(f"sampling {shape}", done, schedule.rounds)
+        if decided is not None and next_look <= done < schedule.rounds:
+            next_look = done + max(1, schedule.rounds // LOOKS)
+            if decided(columns.samples(facts)):
+                facts = replace(facts, stopped="decided")
                 break
         if clock() - start > limit and done >= plan.rounds:
-            stopped = "time limit"
+            facts = replace(facts, stopped="time limit")
             break
-    return columns.samples(Sampling(planned_rounds=planned, rounds=done, settled=warm.settled, stopped=stopped, seed=seed))
+    return columns.samples(facts)
 
 
-def samples_per_block(ms: Mapping[str, float], plan: Plan) -> int:
-    """One count for all arms, so that a block's quantile has the same small-sample bias in each and the ratio has none."""
-    slowest = max(ms.values())
-    count = max(1, math.ceil(plan.block_ms / slowest))
-    affordable = plan.seconds * 1e3 / (plan.rounds * sum(ms.values()))
-    return max(count, min(plan.block_samples, int(affordable)))
+def _block_schedule(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[], float]) -> Schedule:
+    warm = warm_up(arms, plan, clock)
+    each_ms = sum(warm.ms.values())
+    affordable = int(plan.seconds * 1e3 / (plan.rounds * each_ms))
+    count = max(math.ceil(plan.block_ms / max(warm.ms.values())), min(plan.block_samples, affordable))
+    round_s = ((count + plan.rewarm) * each_ms + plan.pause_ms * len(arms)) / 1e3
+    rounds = max(plan.rounds, int(plan.seconds / round_s))
+    return Schedule(count, rounds, round_s, plan.rewarm, plan.pause_ms / 1e3, warm.settled, "block")
 
 
-def planned_rounds(ms: Mapping[str, float], count: int, plan: Plan) -> int:
-    """Rounds that fit the planned time, at least `plan.rounds`."""
-    return max(plan.rounds, int(plan.seconds / _round_seconds(ms, count, plan)))
-
-
-def _round_seconds(ms: Mapping[str, float], count: int, plan: Plan) -> float:
-    return ((count + plan.rewarm) * sum(ms.values()) + plan.pause_ms * len(ms)) / 1e3
+def _process_schedule(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[], float]) -> Schedule:
+    """One short process per arm shows what a start and an inference cost."""
+    starts_s, ms = 0.0, {}
+    for name, sampler in arms.items():
+        began = clock()
+        ms[name] = max(float(np.median(values)) for values in sampler.block(PROBE).values())
+        starts_s += max(0.0, clock() - began - PROBE * ms[name] / 1e3)
+    count = max(plan.block_samples, math.ceil(plan.process_block_ms / max(ms.values())))
+    round_s = starts_s + count * sum(ms.values()) / 1e3
+    return Schedule(count, max(plan.rounds, int(plan.seconds / round_s)), round_s, 0, 0.0, dict.fromkeys(arms, True), "process")
 
 
 class _Columns:

@@ -157,7 +157,7 @@ def _centre(rounds: NDArray[np.float64], planned: int, alpha: float) -> Estimate
     if len(rounds) < confidence.LEAST_ROUNDS:
         return Shortfall(len(rounds), confidence.LEAST_ROUNDS, "rounds")
     found = confidence.centre(rounds, planned, alpha)
-    return _interval(found.value, found.half_width, alpha, found.effective_rounds)
+    return _interval(float(found.value), float(found.half_width), alpha, float(found.effective_rounds))
 
 
 def _tail(columns: Sequence[Column], quantity: str, planned: int, alpha: float) -> Estimate | Shortfall:

@@ -66,7 +66,8 @@ def _measured(rule: Rule, case: _Case, facts: Facts, arms: tuple[str, ...]) -> J
     assert budget is not None  # parse() asks for it
     estimate = _estimate(rule, case, facts)
     if isinstance(estimate, str):
-        return _blank(rule, case.shape, case.metric, estimate, "measure longer (measure.seconds), or budget a lower quantile")
+        needs = "gate --baseline NAME, of a run under the same conditions" if rule.over == BASELINE else "measure longer (measure.seconds)"
+        return _blank(rule, case.shape, case.metric, estimate, needs)
     row = _blank(rule, case.shape, case.metric, "", None)
     outcome = at_most(estimate.low, estimate.high, budget)
     row = msgspec.structs.replace(

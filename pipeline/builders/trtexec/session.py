@@ -166,6 +166,9 @@ class TrtexecSession:
 class TrtexecSampler:
     """Blocks of inferences, each block one trtexec process with its own warm-up."""
 
+    level = "process"
+    """How the sampling interleaves arms of this kind."""
+
     def __init__(self, session: TrtexecSession, arrays: Arrays) -> None:
         self._session = session
         self._arrays = arrays
