@@ -95,6 +95,14 @@ def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
+def gpu_facts(device: int) -> dict[str, str]:
+    """Facts of one GPU that decide what is built for it and how fast it runs, its name under `gpu`; empty without such a GPU."""
+    found = gpus()
+    if device >= len(found):
+        return {}
+    return {"gpu" if key == "name" else key: value for key, value in found[device].items() if key != "memory_bytes"}
+
+
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What a GPU did while something ran on it."""
 

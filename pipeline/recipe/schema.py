@@ -238,7 +238,7 @@ class Build(Section):
     """Log every timed tactic: without it the timed rung stays unknown."""
     timing_cache: Literal["off", "record", "replay"] = "record"
     """record: keep the tactics' times beside the engine; replay: take them from an earlier build, and only read."""
-    timing_cache_from: str | None = None
+    timing_cache_from: File | None = None
     """Folder of an earlier build's engines: where its caches are read."""
     timeout_s: PositiveInt = 3600
     """Longest time for one build, or for one trtexec process."""

@@ -41,8 +41,9 @@ def execute(work: Work) -> Engines:
         sparse_kernels=backend.sparse_kernels,
         engines=engines,
         controls=[["sparse", "twin"]] if backend.flag_is_inert and len(engines) > 1 else [],
-        profiles=profiles(work.record("export", OnnxArms)),
+        profiles=profiles(work.record("export", OnnxArms), section["profiles"]),
         environment=_environment(backend),
+        notes=[f"{engine.name}: {note}" for engine in engines for note in engine.notes],
     )
 
 
@@ -60,7 +61,7 @@ def requests(work: Work) -> list[ArmRequest]:
             onnx_arm=onnx_arm,
             sparse_weights=flag,
             precision=files[onnx_arm].precision,
-            profiles=profiles(exported),
+            profiles=profiles(exported, section["profiles"]),
             options=options,
         )
         for repeat in range(1, section["repeats"] + 1)
@@ -69,8 +70,12 @@ def requests(work: Work) -> list[ArmRequest]:
     ]
 
 
-def profiles(exported: OnnxArms) -> list[dict[str, dict[str, list[int]]]]:
-    """One optimization profile over the exported batch range."""
+def profiles(exported: OnnxArms, asked: list[dict[str, Any]]) -> list[dict[str, dict[str, list[int]]]]:
+    """The recipe's optimization profiles, or one over the exported batch range."""
+    if asked:
+        return [
+            {name: {which: list(shapes[which]) for which in ("min", "opt", "max")} for name, shapes in profile.items()} for profile in asked
+        ]
     return [
         {
             name: {which: [exported.batch[which] if size == "batch" else int(size) for size in shape] for which in ("min", "opt", "max")}

@@ -92,6 +92,7 @@ def conditions(backend: Backend, engines: Engines, samples: Samples, observed: O
         unobserved=observed.unobserved,
         readings=latency.readings(samples, observed.clocks),
         facts=observed.facts,
+        simulated=next((engine.simulated for engine in engines.engines if engine.simulated), None),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,9 @@ from pipeline import machine
 from pipeline.builders import versions
 from pipeline.builders.artifacts import check_plan
 from pipeline.builders.base import ArmRequest
+from pipeline.builders.layer_nodes import onnx_nodes
 from pipeline.builders.options import TensorRTOptions, read_options, timing_settings
+from pipeline.builders.tensorrt import cache
 from pipeline.builders.tensorrt.engines import build_engine
 from pipeline.builders.tensorrt.library import TENSORRT, installed, load
 from pipeline.builders.tensorrt.logger import LogFile, process_logger
@@ -52,10 +54,10 @@ class TensorRT:
         version = installed(TENSORRT)
         if version is None:
             raise MissingPackageError("tensorrt", extra="tensorrt", purpose="the tensorrt backend")
-        gpus = machine.gpus()
-        if self.options.device >= len(gpus):
-            raise InputError(f"no GPU {self.options.device}: NVML finds {len(gpus)}", where="build.device", hint="sparsegate doctor")
-        return {"tensorrt": version, **gpus[self.options.device]}
+        gpu = machine.gpu_facts(self.options.device)
+        if not gpu:
+            raise InputError(f"no GPU {self.options.device}", where="build.device", hint="sparsegate doctor says what NVML finds")
+        return {"tensorrt": version, **gpu, **cache.recorded_digest(self.options)}
 
     def settings(self) -> dict[str, str]:
         """What two measurements must share to be compared."""
@@ -100,8 +102,12 @@ class TensorRT:
         finally:
             session.close()
 
+    def onnx_nodes(self, engine: Engine, folder: Path, layers: Sequence[str]) -> dict[str, list[str]]:
+        """As the layer information says."""
+        return onnx_nodes(engine, folder, layers)
 
-FITS = {"tensorrt": "TensorRT", "name": "GPU", "gpu": "GPU", "jetson": "board", "compute_capability": "compute capability"}
+
+FITS = {"tensorrt": "TensorRT", "gpu": "GPU", "jetson": "board", "compute_capability": "compute capability"}
 """What of `built_with` must be the same where a plan is loaded."""
 
 

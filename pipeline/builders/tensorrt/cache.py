@@ -52,6 +52,14 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def recorded_digest(options: TensorRTOptions) -> dict[str, str]:
+    """What a build that starts from recorded caches depends on: `timing_caches` -> sha256 over their names and bytes."""
+    if options.cache_mode == "off" or options.timing_cache_from is None:
+        return {}
+    files = sorted(Path(options.timing_cache_from).glob("*.cache"))
+    return {"timing_caches": digest(b"".join(f"{file.name}:{digest(file.read_bytes())};".encode() for file in files))}
+
+
 def tactics_of(layer_info: Path) -> dict[str, str]:
     """Tactic (name, else value) by layer name, from detailed layer info; empty where it has none."""
     try:

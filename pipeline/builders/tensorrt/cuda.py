@@ -32,10 +32,10 @@ class Cuda:
         self._driver = driver
         try:
             driver.init()
-            self._context = driver.Device(device).retain_primary_context()
+            self._primary = driver.Device(device).retain_primary_context()
         except driver.Error as error:
             raise InputError(f"GPU {device} cannot be used: {error}", where="build.device", hint="nvidia-smi -L") from None
-        self._context.push()
+        self._primary.push()
         self.bus_id = str(driver.Device(device).pci_bus_id())
 
     def __enter__(self) -> Cuda:
@@ -46,7 +46,7 @@ class Cuda:
 
     def close(self) -> None:
         """Leave the context; everything made in it must be gone."""
-        self._context.pop()
+        self._primary.pop()
 
     def stream(self) -> Any:
         """A stream; its `handle` is what TensorRT takes."""

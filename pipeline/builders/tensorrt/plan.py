@@ -150,16 +150,14 @@ def environment_of(library: Library, trt: Any, request: PlanRequest) -> dict[str
     if library.compute_capabilities:
         targets = ", ".join(request.options.compute_capabilities) or "all"
         return {library.name: str(trt.__version__), "compute_capabilities": targets}
-    gpus = machine.gpus()
-    gpu = gpus[request.options.device] if request.options.device < len(gpus) else {}
-    return {library.name: str(trt.__version__), **{key: value for key, value in gpu.items() if key != "memory_bytes"}}
+    return {library.name: str(trt.__version__), **machine.gpu_facts(request.options.device)}
 
 
 def _say_what_is_built(log: LogFile, library: Library, request: PlanRequest, environment: dict[str, str]) -> None:
     """The facts that a reader of the log needs, in the words that trtexec uses for them."""
     log.own(f"{'TensorRT' if library.deserializes else 'TensorRT-RTX'} version: {environment[library.name]}")
-    if "name" in environment:
-        log.own(f"Selected Device: {environment['name']}")
+    if "gpu" in environment:
+        log.own(f"Selected Device: {environment['gpu']}")
         log.own(f"Compute Capability: {environment['compute_capability']}")
     log.own(f"Sparsity: {'Enabled' if request.sparse else 'Disabled'}")
     log.own(f"Precision of the file: {request.precision}")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.builders.artifacts import check_plan
 from pipeline.builders.base import ArmRequest
+from pipeline.builders.layer_nodes import onnx_nodes
 from pipeline.builders.options import TensorRTOptions, read_options, timing_settings
+from pipeline.builders.tensorrt import cache
 from pipeline.builders.tensorrt.backend import check_fits
 from pipeline.builders.trtexec.build import build_engine
 from pipeline.builders.trtexec.facts import RemoteWatch, machine_facts
@@ -56,7 +58,7 @@ class Trtexec:
             InputError: no trtexec there.
             StageError: the target does not answer.
         """
-        return dict(self._described)
+        return {**self._described, **cache.recorded_digest(self.options)}
 
     def settings(self) -> dict[str, str]:
         """What two measurements must share to be compared; defaults of versions differ, so each is said."""
@@ -83,3 +85,7 @@ class Trtexec:
             return session.profile(feeds, passes)
         finally:
             session.close()
+
+    def onnx_nodes(self, engine: Engine, folder: Path, layers: Sequence[str]) -> dict[str, list[str]]:
+        """As the layer information says."""
+        return onnx_nodes(engine, folder, layers)

@@ -163,11 +163,11 @@ def main(plan: str, device: str) -> int:
     frames = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:
-        engine = Engine(plan, device)
+        loaded = Engine(plan, device)
     except Exception as error:  # noqa: BLE001 (the other side is told whatever it was)
         send(frames, {"__error__": np.array(f"{type(error).__name__}: {error}")})
         return 1
-    send(frames, {"__ready__": np.array(engine.trt.__version__), "__bfloat16__": np.array(engine.bfloat16(), dtype="U")})
+    send(frames, {"__ready__": np.array(loaded.trt.__version__), "__bfloat16__": np.array(loaded.bfloat16(), dtype="U")})
     while True:
         head = read_exactly(sys.stdin.buffer, 8)
         if head is None:
@@ -178,7 +178,7 @@ def main(plan: str, device: str) -> int:
         try:
             with np.load(io.BytesIO(body), allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
-            send(frames, engine.run(arrays, int(arrays.pop("__profile__"))))
+            send(frames, loaded.run(arrays, int(arrays.pop("__profile__"))))
         except Exception as error:  # noqa: BLE001 (one bad batch does not end the service)
             send(frames, {"__error__": np.array(f"{type(error).__name__}: {error}")})
 
