@@ -90,4 +90,54 @@ DECISIONS: tuple[Code, ...] = (
         source="public build log on Orin",
         next="mask all the layers of the set, or none",
     ),
+    Code(
+        id="SG313",
+        title="calibration does not reach the layer",
+        text="No calibration batch is multiplied by this weight, so the criterion has no data: the layer is masked by magnitude.",
+        next="give calibration batches that run every branch of the model",
+    ),
+    Code(
+        id="SG321",
+        title="channels permuted",
+        text="The layer's input channels were reordered, with the output channels upstream: 2:4 now keeps more of its weight.",
+        source="Pool and Yu, Channel Permutations for N:M Sparsity, NeurIPS 2021",
+    ),
+    Code(
+        id="SG322",
+        title="no better order found",
+        text="The channels could be reordered, but the search found no order that keeps more within its time.",
+        next="give the search more seconds",
+    ),
+    Code(
+        id="SG323",
+        title="input order fixed",
+        text="The layer's input channels come in an order that cannot be changed without changing the model's function.",
+    ),
+    Code(
+        id="SG324",
+        title="not reached by the example",
+        text="The example input does not run this layer, so nothing is known of its channels.",
+    ),
+    Code(
+        id="SG325",
+        title="groups of four straddle channel sets",
+        text="Groups of four input channels mix channels that may not trade places, or lie differently in layers that share them.",
+    ),
+    Code(
+        id="SG326",
+        title="fewer than two groups to exchange",
+        text="Channels that may trade places fill fewer than two groups of four.",
+    ),
+    Code(
+        id="SG327",
+        title="the graph cannot be captured",
+        text="torch.export cannot capture the model, so its channels cannot be followed; all layers keep their order.",
+        next="make the forward pass exportable",
+    ),
+    Code(
+        id="SG328",
+        title="the check of the function failed",
+        text="With channels moved, the model's outputs differed from before; the order was put back.",
+        next="report the model's operators: a rule of ours is wrong",
+    ),
 )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pipeline.sparsity.frozen import freeze as freeze
     from pipeline.sparsity.holder import Holder as Holder
     from pipeline.sparsity.holder import hold as hold
+    from pipeline.sparsity.permutation.permute import permute as permute
     from pipeline.sparsity.proposal import Proposal as Proposal
     from pipeline.sparsity.proposal import propose as propose
     from pipeline.sparsity.two_four import is_two_four as is_two_four
@@ -27,11 +28,12 @@ _DOORS = {
     "hold": "holder",
     "is_two_four": "two_four",
     "mask_digest": "digests",
+    "permute": "permutation.permute",
     "propose": "proposal",
     "weights_digest": "digests",
 }
 
-__all__ = ["Frozen", "Holder", "Proposal", "freeze", "hold", "is_two_four", "mask_digest", "propose", "weights_digest"]
+__all__ = ["Frozen", "Holder", "Proposal", "freeze", "hold", "is_two_four", "mask_digest", "permute", "propose", "weights_digest"]
 
 
 def __getattr__(name: str) -> Any:
