@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pipeline.records.difference import DiffReport, StabilityReport
     from pipeline.records.evidence import Evidence
     from pipeline.records.prune import PruneReport
+    from pipeline.records.story import LayerStory
     from pipeline.records.tactics import TacticReport
     from pipeline.records.verdict import Verdict
 
@@ -189,3 +190,18 @@ def stability(*sources: str | Path, arm: str = "sparse", builds: Sequence[int] =
     from pipeline import comparing
 
     return comparing.stability(sources, arm=arm, builds=builds)
+
+
+def explain(folder: str | Path, layer: str) -> LayerStory:
+    """Everything that a run's records say of one layer.
+
+    Args:
+        folder: The run's folder.
+        layer: The layer's id, a module, its weight, one of its ONNX nodes, or the engine layer that holds it.
+
+    Raises:
+        InputError: it is not a run, or no layer (or several) go by that name.
+    """
+    from pipeline.verdict.story import tell
+
+    return tell(judged(folder), layer)

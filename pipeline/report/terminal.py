@@ -54,7 +54,7 @@ def _rules(evidence: Evidence, width: int) -> list[str]:
 def _ladder(ladder: list[Rungs], width: int) -> list[str]:
     layers = [rungs for rungs in ladder if is_layer(rungs)]
     shown = [layer_row(rungs) for rungs in layers if not is_dense(rungs)]
-    lines = [*text_table(layer_columns(), shown, width), f"  {LEGEND}"] if shown else []
+    lines = [*text_table(layer_columns(), shown, width, gap=" "), f"  {LEGEND}"] if shown else []
     for step, text, names in why_missed(layers):
         lines += wrapped(f"{place(step)} missed by {_some(names)}: {text or 'no reason was recorded'}", width, rest="    ")
     lines += [line for text in above_gap(layers) for line in wrapped(f"proven above the gap: {text}", width)]

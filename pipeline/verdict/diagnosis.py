@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pipeline import codes
 from pipeline.records.evidence import Evidence
 from pipeline.records.verdict import Finding
+from pipeline.verdict.names import names
 from pipeline.verdict.signs import measured, selection, weights
 
 SIGNS: dict[str, Callable[[Evidence], list[str]]] = {
@@ -40,6 +41,4 @@ def diagnose(evidence: Evidence) -> list[Finding]:
 
 
 def _finding(row: codes.Code, found: list[str], evidence: Evidence) -> Finding:
-    run = evidence.run
-    names = {"run": f"{run.recipe}/{run.id}", "recipe": run.recipe_path} if run else {"run": "RUN", "recipe": "RECIPE"}
-    return Finding(id=row.id, observation=row.title, establishes=row.text, next=row.next.format(**names), evidence=found)
+    return Finding(id=row.id, observation=row.title, establishes=row.text, next=row.next.format(**names(evidence)), evidence=found)
