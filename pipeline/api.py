@@ -92,7 +92,7 @@ def judged(folder: str | Path) -> Evidence:
         gate=replace(
             verdict,
             ladder=verdict.ladder or ladder.build(evidence),
-            findings=verdict.findings or diagnosis.diagnose(evidence),
+            findings=diagnosis.with_commands(verdict.findings, evidence) if verdict.findings else diagnosis.diagnose(evidence),
         ),
     )
 

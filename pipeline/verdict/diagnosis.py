@@ -40,5 +40,11 @@ def diagnose(evidence: Evidence) -> list[Finding]:
     return [_finding(row, found, evidence) for row in codes.DIAGNOSES if (found := SIGNS[row.id](evidence))]
 
 
+def with_commands(findings: list[Finding], evidence: Evidence) -> list[Finding]:
+    """Findings as a gate's record holds them, whose commands name no run: the record is shared by runs that found the same."""
+    rows = {row.id: row for row in codes.DIAGNOSES}
+    return [_finding(rows[item.id], item.evidence, evidence) if item.id in rows else item for item in findings]
+
+
 def _finding(row: codes.Code, found: list[str], evidence: Evidence) -> Finding:
     return Finding(id=row.id, observation=row.title, establishes=row.text, next=row.next.format(**names(evidence)), evidence=found)
