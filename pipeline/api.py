@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pipeline.records.evidence import Evidence
     from pipeline.records.measurement import Measurement
     from pipeline.records.prune import PruneReport
+    from pipeline.records.story import LayerStory
     from pipeline.records.tactics import TacticReport
     from pipeline.records.verdict import Verdict
 
@@ -104,7 +105,7 @@ def judged(folder: str | Path) -> Evidence:
         gate=replace(
             verdict,
             ladder=verdict.ladder or ladder.build(evidence),
-            findings=verdict.findings or diagnosis.diagnose(evidence),
+            findings=diagnosis.with_commands(verdict.findings, evidence) if verdict.findings else diagnosis.diagnose(evidence),
         ),
     )
 
@@ -217,3 +218,18 @@ def bench(job: Job, plan: Plan | None = None, *, alpha: float = 0.05, folder: st
     from pipeline.latency import Plan as AnyPlan
 
     return benching.bench(job, plan or AnyPlan(), alpha, Path(folder) if folder is not None else None)
+
+
+def explain(folder: str | Path, layer: str) -> LayerStory:
+    """Everything that a run's records say of one layer.
+
+    Args:
+        folder: The run's folder.
+        layer: The layer's id, a module, its weight, one of its ONNX nodes, or the engine layer that holds it.
+
+    Raises:
+        InputError: it is not a run, or no layer (or several) go by that name.
+    """
+    from pipeline.verdict.story import tell
+
+    return tell(judged(folder), layer)

@@ -37,9 +37,9 @@ def command(
     """
     import signal
 
-    from pipeline import report
+    from pipeline import api, report
+    from pipeline.cli.width import terminal_width
     from pipeline.recipe import load_recipe
-    from pipeline.records.evidence import read_evidence
     from pipeline.records.io import write_bytes
     from pipeline.run.chain import Plan, execute
     from pipeline.run.display import display
@@ -49,9 +49,8 @@ def command(
     with display(quiet) as (progress, notify):
         plan = Plan(loaded, workspace, first, last, frozenset(force), sys.argv, progress, notify)
         folder = execute(plan)
-    evidence = read_evidence(folder)
+    evidence = api.judged(folder)
     write_bytes(folder / "report.md", report.run_markdown(evidence).encode())
-    click.echo(report.run_text(evidence))
-    click.echo(f"\nrun: {folder}")
-    if evidence.gate is not None:
+    click.echo(report.run_text(evidence, terminal_width()), nl=False)
+    if evidence.gate is not None and evidence.gate.rules:
         sys.exit(int(EXIT_OF_OUTCOME[evidence.gate.outcome]))

@@ -1,6 +1,6 @@
 """What an observation over a run's records establishes, and the next check (5xx); the gravest first.
 
-`{run}` in `next` is the run, `{recipe}` its recipe. docs/troubleshooting.md is made from this table.
+In `next`, `{run}` is the run, `{recipe}` its recipe, `{onnx}` the sparse arm's ONNX file. docs/troubleshooting.md is made from this table.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ DIAGNOSES: tuple[Code, ...] = (
         level=Level.DOCUMENTED,
         source="TensorRT Developer Guide 8.x, Structured Sparsity",
         next=(
-            "see axis and violations per layer: sparsegate check MODEL.onnx; prune a probe along the right axis: sparsegate prune "
-            "MODEL.onnx"
+            "see axis and violations per layer: sparsegate check {onnx}; prune a probe along the right axis: sparsegate prune MODEL.onnx"
         ),
     ),
     Code(
@@ -74,7 +73,7 @@ DIAGNOSES: tuple[Code, ...] = (
         text="2:4 weights are necessary, not sufficient: a rule on the operator, its type, its shape or the GPU keeps the layer dense.",
         level=Level.DOCUMENTED,
         source="TensorRT Developer Guide 8.x, Structured Sparsity; support matrix",
-        next="see which rule, for which target: sparsegate check MODEL.onnx --sm 8.6 --tensorrt 10.13",
+        next="see which rule, for which target: sparsegate check {onnx} --sm 8.6 --tensorrt 10.13",
     ),
     Code(
         id="SG510",
@@ -148,7 +147,7 @@ DIAGNOSES: tuple[Code, ...] = (
         id="SG517",
         title="Layers are faster, the engine or the request is not",
         text="The gain is too small a share of the whole, or is paid back elsewhere: reformats, other layers, transfers, host.",
-        next="see the share that can gain at most: sparsegate check MODEL.onnx --estimate",
+        next="see the share that can gain at most: sparsegate check {onnx} --estimate",
     ),
     Code(
         id="SG518",

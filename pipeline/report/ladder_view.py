@@ -57,13 +57,22 @@ def engine_row(rungs: Rungs) -> list[str]:
     return [rungs.of, place(step), MARKS[rung], rungs.texts.get(step, "")]
 
 
-def why_missed(ladder: Sequence[Rungs]) -> list[tuple[Step, str, list[str]]]:
-    """Layers that miss a rung for the same reason, together: (rung, reason, layers), in order of appearance."""
-    found: dict[tuple[Step, str], list[str]] = {}
+def why_missed(ladder: Sequence[Rungs], told: int = 3) -> list[tuple[Step, str, list[str], int]]:
+    """Layers that miss a rung, by reason: (rung, reason, layers, reasons), in order of appearance.
+
+    Where a rung is missed for more than `told` reasons, such as a measured figure for each layer, the first one stands for all.
+    """
+    found: dict[Step, dict[str, list[str]]] = {}
     for rungs in ladder:
         if is_layer(rungs) and rungs.missed is not None:
-            found.setdefault((rungs.missed, rungs.texts.get(rungs.missed, "")), []).append(rungs.of)
-    return [(step, text, layers) for (step, text), layers in found.items()]
+            found.setdefault(rungs.missed, {}).setdefault(rungs.texts.get(rungs.missed, ""), []).append(rungs.of)
+    rows = []
+    for step, reasons in found.items():
+        if len(reasons) <= told:
+            rows += [(step, text, layers, 1) for text, layers in reasons.items()]
+        else:
+            rows.append((step, next(iter(reasons)), [layer for layers in reasons.values() for layer in layers], len(reasons)))
+    return rows
 
 
 def above_gap(ladder: Sequence[Rungs]) -> list[str]:

@@ -66,16 +66,33 @@ def time_rows(measured: Measurement) -> list[list[str]]:
 
 
 def ratio_rows(measured: Measurement) -> list[list[str]]:
-    """Every ratio of two arms; a control says so."""
+    """Every ratio of two arms; two arms that run the same kernels are marked A/A."""
     return [
-        [f"{r.arm}/{r.over}{' (control)' if r.control else ''}", r.shape, r.metric, r.quantile, *_estimate(r.ratio, "x")]
-        for r in measured.ratios
+        [f"{r.arm}/{r.over}{' A/A' if r.control else ''}", r.shape, r.metric, r.quantile, *_estimate(r.ratio, "x")] for r in measured.ratios
     ]
+
+
+def by_metric_and_shape(measured: Measurement) -> list[tuple[str, list[list[str]], list[list[str]]]]:
+    """(`metric at shape`, rows of ratios, rows of times), each without the two columns that the title names."""
+    found: dict[str, tuple[list[list[str]], list[list[str]]]] = {}
+    for arms, shape, metric, *rest in ratio_rows(measured):
+        found.setdefault(f"{metric} at {shape}", ([], []))[0].append([arms, *rest])
+    for arm, shape, metric, *rest in time_rows(measured):
+        found.setdefault(f"{metric} at {shape}", ([], []))[1].append([arm, *rest])
+    return [(title, ratios, times) for title, (ratios, times) in found.items()]
 
 
 def size_rows(measured: Measurement) -> list[list[str]]:
     """Every size with the question it answers."""
     return [[size.arm, size.name, str(size.bytes), size.question] for size in measured.sizes]
+
+
+def sizes_by_arm(measured: Measurement) -> tuple[list[str], list[list[str]]]:
+    """The arms, and one row per size: its name, its bytes in each arm, the question."""
+    arms = list(dict.fromkeys(size.arm for size in measured.sizes))
+    held = {(size.name, size.arm): str(size.bytes) for size in measured.sizes}
+    questions = {size.name: size.question for size in measured.sizes}
+    return arms, [[name, *(held.get((name, arm), "-") for arm in arms), question] for name, question in questions.items()]
 
 
 def quality_rows(quality: Mapping[str, list[Quality]]) -> list[list[str]]:

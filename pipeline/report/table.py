@@ -29,15 +29,15 @@ def columns(*titles: str) -> list[Column]:
     return [Column(title.lstrip("~>"), right=title.startswith(">"), shrink=title.startswith("~")) for title in titles]
 
 
-def text_table(columns: Sequence[Column], rows: Sequence[Row], width: int, *, indent: str = "") -> list[str]:
+def text_table(columns: Sequence[Column], rows: Sequence[Row], width: int, *, gap: str = GAP) -> list[str]:
     """Lines of at most `width` columns; shrinking columns give way, longest first, the others never do."""
     if not rows:
         return []
     shown = [[safe(cell) for cell in row] for row in rows]
     widths = [max(cells(column.title), *(cells(row[i]) for row in shown)) for i, column in enumerate(columns)]
-    _shrink(columns, widths, width - len(indent) - len(GAP) * (len(columns) - 1))
+    _shrink(columns, widths, width - len(gap) * (len(columns) - 1))
     lines = [[column.title for column in columns], *shown]
-    return [indent + GAP.join(_cell(c, cell, w) for c, cell, w in zip(columns, line, widths, strict=True)).rstrip() for line in lines]
+    return [gap.join(_cell(c, cell, w) for c, cell, w in zip(columns, line, widths, strict=True)).rstrip() for line in lines]
 
 
 def _shrink(columns: Sequence[Column], widths: list[int], room: int) -> None:

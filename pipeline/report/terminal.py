@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from pipeline.records.evidence import Evidence
 from pipeline.records.measurement import Measurement
-from pipeline.records.verdict import Finding, RuleResult, Rungs
+from pipeline.records.verdict import Finding, JudgedRule, RuleResult, Rungs
 from pipeline.report import run_rows as rows
-from pipeline.report.ladder_view import (
-    LEGEND,
-    above_gap,
-    engine_row,
-    is_dense,
-    is_layer,
-    layer_columns,
-    layer_row,
-    place,
-    why_missed,
-)
+from pipeline.report.ladder_view import LEGEND, above_gap, engine_row, is_dense, is_layer, layer_columns, layer_row, place, why_missed
 from pipeline.report.next_step import next_step
-from pipeline.report.table import text_table
+from pipeline.report.table import columns, text_table
 from pipeline.report.words import count, wrapped
 
 NAMED = 3
 """So many layers are named where several miss a rung for one reason; `explain` and the JSON name all."""
+LAYERS = 40
+"""So many layers are shown; the Markdown and the JSON have all."""
 
 
 def run_text(evidence: Evidence, width: int = 80) -> str:
@@ -35,28 +27,34 @@ def run_text(evidence: Evidence, width: int = 80) -> str:
 def _head(evidence: Evidence, width: int) -> list[str]:
     run = f"{evidence.run.recipe}/{evidence.run.id}" if evidence.run else "run without run.json"
     lines = wrapped(f"{rows.outcome(evidence)}  {run}", width)
-    return [*lines, *wrapped(rows.summary(evidence), width)] if rows.summary(evidence) else lines
+    lines += wrapped(rows.summary(evidence), width) if rows.summary(evidence) else []
+    return [*lines, *wrapped(f"run: {evidence.folder}", width)] if evidence.folder else lines
 
 
 def _rules(evidence: Evidence, width: int) -> list[str]:
-    if not evidence.gate or not evidence.gate.rules:
-        return []
-    table = text_table(rows.RULES, [rows.rule_row(rule) for rule in evidence.gate.rules], width)
-    why = [
-        line
-        for rule in evidence.gate.rules
-        if rule.outcome is not RuleResult.PASS
-        for line in wrapped(f"{rule.text}: {rule.why}", width, first=f"{rule.outcome.value}: ")
-    ]
-    return [*table, *why]
+    rules = evidence.gate.rules if evidence.gate else []
+    wide = max((len(rule.outcome.value) for rule in rules), default=0) + 2
+    return [line for rule in rules for line in wrapped(_rule(rule), width, first=f"{rule.outcome.value:<{wide}}", rest=" " * wide)]
+
+
+def _rule(rule: JudgedRule) -> str:
+    """The budget, what was found, and for a rule that does not pass why."""
+    _, _, found, many = rows.rule_row(rule)
+    facts = [found] if found != "-" else []
+    facts += [f"n={many}"] if many != "-" else []
+    text = f"{rule.text}: {', '.join(facts)}" if facts else rule.text
+    return text if rule.outcome is RuleResult.PASS else f"{text}; {rule.why}"
 
 
 def _ladder(ladder: list[Rungs], width: int) -> list[str]:
     layers = [rungs for rungs in ladder if is_layer(rungs)]
     shown = [layer_row(rungs) for rungs in layers if not is_dense(rungs)]
-    lines = [*text_table(layer_columns(), shown, width), f"  {LEGEND}"] if shown else []
-    for step, text, names in why_missed(layers):
-        lines += wrapped(f"{place(step)} missed by {_some(names)}: {text or 'no reason was recorded'}", width, rest="    ")
+    lines = [*text_table(layer_columns(), shown[:LAYERS], width, gap=" ")] if shown else []
+    lines += [f"... {count(len(shown) - LAYERS, 'more layer')}: --format md or json"] if len(shown) > LAYERS else []
+    lines += [f"  {LEGEND}"] if shown else []
+    for step, text, names, reasons in why_missed(layers):
+        own = f", for {reasons} reasons (sparsegate explain tells each); {names[0]}" if reasons > 1 else ""
+        lines += wrapped(f"{place(step)} missed by {_some(names)}{own}: {text or 'no reason was recorded'}", width, rest="    ")
     lines += [line for text in above_gap(layers) for line in wrapped(f"proven above the gap: {text}", width)]
     lines += [line for rungs in layers if is_dense(rungs) for line in wrapped(f"{rungs.of}: {rungs.decision}", width)]
     engine = [engine_row(rungs) for rungs in ladder if not is_layer(rungs)]
@@ -80,18 +78,22 @@ def _sure(evidence: Evidence, width: int) -> list[str]:
 
 
 def _measured(measured: Measurement, width: int) -> list[str]:
-    tables = [
-        text_table(rows.RATIOS, rows.ratio_rows(measured), width),
-        text_table(rows.TIMES, rows.time_rows(measured), width),
-        text_table(rows.QUALITY, rows.quality_rows(measured.quality), width),
-        text_table(rows.SIZES, rows.size_rows(measured), width),
-        [line for text in rows.conditions(measured) for line in wrapped(text, width)],
-    ]
-    return [line for table in tables if table for line in (*table, "")][:-1]
+    """Ratios and times under their metric and shape, then quality, sizes and conditions."""
+    tables = []
+    for title, ratios, times in rows.by_metric_and_shape(measured):
+        ratio_table = text_table(columns("arms", "of", "ratio", ">sure", ">n"), ratios, width)
+        time_table = text_table(columns("~arm", "of", "ms", ">sure", ">n", ">samples"), times, width)
+        tables.append([title, *ratio_table, *time_table])
+    arms, sizes = rows.sizes_by_arm(measured)
+    tables.append(text_table(rows.QUALITY, rows.quality_rows(measured.quality), width))
+    tables.append(text_table(columns("bytes of", *(f">{arm}" for arm in arms), "~answers"), sizes, width))
+    tables.append([line for text in rows.conditions(measured) for line in wrapped(text, width)])
+    return [line for table in tables if table for line in (*table, "")]
 
 
 def _finding(finding: Finding, width: int) -> list[str]:
     lines = wrapped(f"{finding.id} {finding.observation}", width)
     lines += wrapped(finding.establishes, width, first="  so: ", rest="      ")
-    lines += [line for text in finding.evidence for line in wrapped(text, width, first="  seen: ", rest="        ")]
+    lines += [line for text in finding.evidence[:NAMED] for line in wrapped(text, width, first="  seen: ", rest="        ")]
+    lines += [f"  and {count(len(finding.evidence) - NAMED, 'more line')}: --format md"] if len(finding.evidence) > NAMED else []
     return [*lines, *wrapped(finding.next, width, first="  next: ", rest="        ")]

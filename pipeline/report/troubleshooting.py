@@ -20,7 +20,7 @@ def markdown() -> str:
 
 
 def _section(row: Code) -> str:
-    step = md(row.next.replace("{run}", "RUN").replace("{recipe}", "RECIPE"))
+    step = md(row.next.replace("{run}", "RUN").replace("{recipe}", "RECIPE").replace("{onnx}", "MODEL.onnx"))
     return f"## {row.id}: {md(row.title)}\n\n{md(row.text)}\n\nNext: {step}.\n\n{_known(row)}\n"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pipeline import codes
 from pipeline.records.evidence import Evidence
 from pipeline.records.verdict import Finding
+from pipeline.verdict.names import names
 from pipeline.verdict.signs import measured, selection, weights
 
 SIGNS: dict[str, Callable[[Evidence], list[str]]] = {
@@ -39,7 +40,11 @@ def diagnose(evidence: Evidence) -> list[Finding]:
     return [_finding(row, found, evidence) for row in codes.DIAGNOSES if (found := SIGNS[row.id](evidence))]
 
 
+def with_commands(findings: list[Finding], evidence: Evidence) -> list[Finding]:
+    """Findings as a gate's record holds them, whose commands name no run: the record is shared by runs that found the same."""
+    rows = {row.id: row for row in codes.DIAGNOSES}
+    return [_finding(rows[item.id], item.evidence, evidence) if item.id in rows else item for item in findings]
+
+
 def _finding(row: codes.Code, found: list[str], evidence: Evidence) -> Finding:
-    run = evidence.run
-    names = {"run": f"{run.recipe}/{run.id}", "recipe": run.recipe_path} if run else {"run": "RUN", "recipe": "RECIPE"}
-    return Finding(id=row.id, observation=row.title, establishes=row.text, next=row.next.format(**names), evidence=found)
+    return Finding(id=row.id, observation=row.title, establishes=row.text, next=row.next.format(**names(evidence)), evidence=found)

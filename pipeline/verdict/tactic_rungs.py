@@ -33,7 +33,7 @@ class TacticRungs:
         found = self._engine.of(layer)
         if not found:
             return self._absent(layer, self._engine.build)
-        return {step: Claim(together([getattr(item, step.value) for item in found]), _text(step, found, self._report)) for step in STEPS}
+        return {step: _claim(step, found, self._report) for step in STEPS}
 
     def _absent(self, layer: WeightedLayer, build: Build) -> dict[Step, Claim]:
         """No engine layer is known to hold the layer: only a complete list of eligible layers can say no."""
@@ -46,10 +46,12 @@ class TacticRungs:
         return claims
 
 
-def _text(step: Step, found: Sequence[TacticLayer], report: TacticReport) -> str:
-    """The lines that prove or deny a rung, then the reasons, once each."""
-    texts = [text for item in found for text in (*_evidence(step, item, report), *(f"{r.code}: {r.text}" for r in item.reasons))]
-    return "; ".join(dict.fromkeys(texts))
+def _claim(step: Step, found: Sequence[TacticLayer], report: TacticReport) -> Claim:
+    """How one rung stands over all engine layers: the lines that say so; where it is not proven, the reasons too."""
+    rung = together([getattr(item, step.value) for item in found])
+    reasons = [] if rung is Rung.YES else [f"{reason.code}: {reason.text}" for item in found for reason in item.reasons]
+    lines = [line for item in found for line in _evidence(step, item, report)]
+    return Claim(rung, "; ".join(dict.fromkeys((*lines, *reasons))))
 
 
 def _everywhere(evidence: Evidence) -> Claim | None:

@@ -9,6 +9,8 @@ from pipeline.verdict.claims import ARM, OVER
 
 MANY_ZEROS = 0.4
 """Share of zeros from which a layer was evidently pruned: 2:4 leaves 0.5, a dense layer none."""
+FILES = ("file", "state_dict", "plan")
+"""Sizes of whole files that hold the weights uncompressed."""
 SAME_SIZE = 0.98
 """A file of at least this share of the dense one's size did not shrink."""
 
@@ -82,5 +84,5 @@ def unchanged_size(evidence: Evidence) -> list[str]:
     return [
         f"measure: {name}: sparse {size} bytes, dense {sizes[OVER, name]} bytes"
         for (arm, name), size in sizes.items()
-        if pruned and arm == ARM and (OVER, name) in sizes and size >= SAME_SIZE * sizes[OVER, name]
+        if pruned and arm == ARM and name in FILES and (OVER, name) in sizes and size >= SAME_SIZE * sizes[OVER, name]
     ]
