@@ -10,12 +10,13 @@ from pydantic import ValidationError
 
 from pipeline.recipe import words
 from pipeline.recipe.problems import Problem, RecipeError
-from pipeline.recipe.schema import Recipe
+from pipeline.recipe.schema import CALLABLE, ENVIRONMENT, NAME, Recipe
 from pipeline.recipe.text import Document, Path_
 
 FORMS = {
-    "callable": "has the form `path.py:callable` or `package.module:callable`",
-    "name": "consists of letters, digits, `.`, `_` and `-` (at most 64, no sign first)",
+    CALLABLE: "has the form `path.py:callable` or `package.module:callable`",
+    NAME: "consists of letters, digits, `.`, `_` and `-`, and begins with a letter or digit",
+    ENVIRONMENT: "is a name of letters, digits and `_`",
 }
 """What a pattern of the schema asks for, in words."""
 
@@ -34,7 +35,7 @@ def _choice(error: Mapping[str, Any], path: Path_) -> tuple[str, str | None]:
 
 
 def _form(error: Mapping[str, Any], path: Path_) -> tuple[str, str | None]:
-    form = FORMS["callable" if ":" in error["ctx"]["pattern"] else "name"]
+    form = FORMS.get(error["ctx"]["pattern"], f"matches the pattern {error['ctx']['pattern']}")
     return f"{words.dotted(path)} {form}; {_shown(error)} does not", None
 
 
@@ -96,7 +97,8 @@ def check(document: Document) -> Recipe:
 def _problem(error: Mapping[str, Any], document: Document) -> Problem:
     path = _known(error["loc"], document, keep_last=error["type"] in ("missing", "extra_forbidden"))
     what, hint = SAYINGS.get(error["type"], _other)(error, path)
-    return Problem(document.where(path, key=error["type"] in ("extra_forbidden", "value_error")), what, hint)
+    at_key = error["type"] in ("extra_forbidden", "value_error") or error["loc"][-1:] == ("[key]",)
+    return Problem(document.where(path, key=at_key), what, hint)
 
 
 def _known(loc: Path_, document: Document, keep_last: bool) -> Path_:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from pipeline.errors import InputError
 from pipeline.recipe.problems import Problem, RecipeError
 from pipeline.recipe.schema import Recipe
 from pipeline.recipe.text import Document, Path_
@@ -60,13 +61,23 @@ def _rule_arms(recipe: Recipe) -> Found:
                 yield ("gate", "rules", number, key), f"{arm} is not built: build.repeats is {recipe.build.repeats}", "raise build.repeats"
 
 
+def _budgets(recipe: Recipe) -> Found:
+    from pipeline.verdict import budget
+
+    for number, rule in enumerate(recipe.gate.rules):
+        try:
+            budget.parse([rule.model_dump(mode="json")])
+        except InputError as error:
+            yield ("gate", "rules", number), error.what, error.hint
+
+
 def _half_on_cpu(recipe: Recipe) -> Found:
     for name in ("dense", "finetune"):
         if recipe.train.device == "cpu" and getattr(recipe.train, name).precision == "fp16":
             yield ("train", name, "precision"), "fp16 training needs a GPU (its gradients are scaled there)", "bf16 works on both"
 
 
-ROWS: tuple[Callable[[Recipe], Found], ...] = (_heads, _batches, _rule_batches, _rule_heads, _rule_arms, _half_on_cpu)
+ROWS: tuple[Callable[[Recipe], Found], ...] = (_heads, _batches, _rule_batches, _rule_heads, _rule_arms, _budgets, _half_on_cpu)
 """Each yields path, what is wrong, what to do."""
 
 

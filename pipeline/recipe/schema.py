@@ -8,13 +8,16 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from pipeline.recipe.marks import BesideRecipe, OneOf
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
-EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+ENVIRONMENT = r"^[A-Za-z_][A-Za-z0-9_]*$"
+CALLABLE = r"^[^:]+:[A-Za-z_][A-Za-z0-9_.]*$"
+Name = Annotated[str, Field(pattern=NAME, max_length=64)]
+EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 File = Annotated[str, Field(min_length=1), BesideRecipe()]
 """A path; a relative one starts at the recipe's folder."""
-CallableName = Annotated[str, Field(pattern=r"^[^:]+:[A-Za-z_][A-Za-z0-9_.]*$"), BesideRecipe()]
+CallableName = Annotated[str, Field(pattern=CALLABLE), BesideRecipe()]
 """`path.py:name` (from the recipe's folder) or `package.module:name`."""
 
 

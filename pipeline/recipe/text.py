@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,6 +25,8 @@ MAX_DEPTH = 40
 MAX_INT = 2**63
 PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null"))
 TIMESTAMP = "tag:yaml.org,2002:timestamp"
+UNREADABLE = re.compile("[\0\ud800-\udfff]")
+"""What no file name and no JSON text may hold; YAML's escapes can write it."""
 STR = "tag:yaml.org,2002:str"
 
 Path_ = tuple["str | int", ...]
@@ -144,7 +147,7 @@ class _Walk:
     def items(self, node: MappingNode, path: Path_, parents: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
         seen: dict[str, Node] = {}
         for key, item in node.value:
-            if not isinstance(key, ScalarNode) or key.tag != STR:
+            if not isinstance(key, ScalarNode) or key.tag != STR or UNREADABLE.search(key.value):
                 hint = "`extends:` shares keys between recipes" if key.value == "<<" else "put it in quotes"
                 self.problem(key, "this key is not plain text", hint)
             elif key.value in seen:
@@ -166,6 +169,8 @@ class _Walk:
         except (YAMLError, ValueError):
             self.problem(node, f"{node.value!r} is not of the type that its tag says")
             return None
+        if isinstance(value, str) and UNREADABLE.search(value):
+            self.problem(node, "holds half a character (a surrogate) or a NUL")
         if isinstance(value, float) and not math.isfinite(value):
             self.problem(node, f"{node.value} is not a finite number")
         if isinstance(value, int) and not -MAX_INT <= value < MAX_INT:

@@ -112,6 +112,31 @@ def source_files(name: str, base: Path) -> list[Path]:
     return list(seen)
 
 
+def lacking(name: str, base: Path) -> str | None:
+    """Why a callable cannot be had, found without running its module; None where its file defines the name (or imports all names)."""
+    target, _, attribute = name.partition(":")
+    path = (base / target) if target.endswith(".py") else _module_file(target, base)
+    if path is None:
+        return None if importlib.util.find_spec(target.partition(".")[0]) else f"there is no module {target}"
+    try:
+        tree = ast.parse(path.read_bytes())
+    except OSError as error:
+        return f"cannot read {path}: {error.strerror}"
+    except (SyntaxError, ValueError) as error:
+        return f"{path}:{getattr(error, 'lineno', 0)}: {error}"
+    names = {name for node in ast.walk(tree) for name in _bound(node)}
+    return None if attribute.partition(".")[0] in names or "*" in names else f"{path} defines no {attribute!r}"
+
+
+def _bound(node: ast.AST) -> list[str]:
+    """Names that a statement may give to its module."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name.partition(".")[0] for alias in node.names]
+    return [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []
+
+
 def _module_file(target: str, base: Path) -> Path | None:
     parts = target.split(".")
     roots = [base, *(Path(entry or ".") for entry in sys.path)]

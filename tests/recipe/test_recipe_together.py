@@ -14,6 +14,8 @@ MINIMAL = "name: small\nmodel: {python: 'm.py:build'}\ndata: {digits: true}\n"
         ("gate: {rules: [{kind: latency, at_most: 1, over: dnse}]}\n", "4:50", "did you mean 'dense'?"),
         ("gate: {rules: [{kind: latency, at_most: 1, arm: 'sparse#2'}]}\n", "4:49", "build.repeats is 1"),
         ("gate: {rules: [{kind: latency, at_most: 1, arm: baseline}]}\n", "4:49", "no arm is called 'baseline'"),
+        ("gate: {rules: [{kind: size, at_most: 1.0}]}\n", "4:16", "a size rule needs size"),
+        ("gate: {rules: [{kind: rungs, rung: frozen}]}\n", "4:16", "a rungs rule needs at_least or layers"),
         ("train: {device: cpu, finetune: {precision: fp16}}\n", "4:44", "bf16 works on both"),
     ],
 )
