@@ -87,7 +87,7 @@ class Data(Section):
     digits: bool = False
     """scikit-learn's handwritten digits: 1,797 images of 8x8, inside that package; nothing is downloaded."""
     python: CallableName | None = None
-    """`path.py:callable`; called with `args`, it returns the splits train, select and test."""
+    """`path.py:callable`; called with `args`, it returns train, select and test: splits, or pairs of arrays (inputs, targets)."""
     imagefolder: File | None = None
     """A folder with train/, test/ (or val/) and select/ (else it is taken from train/), each with a subfolder of images per class."""
     npz: File | None = None

@@ -23,6 +23,8 @@ class Parity(Part, frozen=True, kw_only=True):
     repeatable: bool
     """The same call twice gave the same bytes."""
     passed: bool
+    computed: str = "as exported"
+    """`float32 copy` where the runtime cannot compute in the file's own type: structure and weights are compared, not its rounding."""
 
 
 class ExportedLayer(Part, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pipeline.errors import InputError
 from pipeline.sources.apart import apart
@@ -57,7 +57,19 @@ def _python(section: Mapping[str, Any], base: Path, args: dict[str, Any], model:
         raise InputError(
             "the callable must return the splits train, select and test", where=name, hint="a tuple of three, or a dict with these keys"
         )
-    return found[0], found[1], found[2]
+    train, select, test = (_paired(split, which, section, model) for which, split in zip(SPLITS, found, strict=True))
+    return train, select, test
+
+
+def _paired(split: Any, which: str, section: Mapping[str, Any], model: Mapping[str, Any] | None) -> Split:
+    """The split itself (`_check` refuses what is none), or one made of a pair of arrays for the first input and the first head."""
+    if not isinstance(split, tuple | list) or len(split) != 2:
+        return cast(Split, split)
+    from pipeline.sources.arrays import ArraySplit
+
+    name = next(iter((model or {}).get("inputs") or ()), "x")
+    head = next(iter(section.get("heads") or ()), "label")
+    return ArraySplit({name: split[0]}, {head: split[1]}, name=which)
 
 
 def _imagefolder(section: Mapping[str, Any], base: Path, args: dict[str, Any], model: Mapping[str, Any] | None) -> Splits:
@@ -87,7 +99,7 @@ def _check(name: str, split: Split, heads: Mapping[str, str], inputs: list[str])
     lacking = [method for method in ("__len__", "batch", "slices") if not callable(getattr(split, method, None))]
     if lacking:
         raise InputError(
-            f"the {name} split has no {', '.join(lacking)}", where="data", hint="pipeline.sources.ArraySplit makes one from arrays"
+            f"the {name} split has no {', '.join(lacking)}", where="data", hint="return a pair of arrays, or pipeline.sources.ArraySplit"
         )
     if len(split) == 0:
         raise InputError(f"the {name} split is empty", where="data")
