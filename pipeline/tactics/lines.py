@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from pipeline.tactics.builds import Message, find_form
+from pipeline.tactics.builds import Message
+from pipeline.tactics.forms import find_form
 from pipeline.tactics.prefixes import EMBEDDED, Head, head
 from pipeline.tactics.sparsity import Widths
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_])")
 _MAX_FOLLOWERS = 4000
 _SPARSITY = "(Sparsity)"
+_TORN_SIGNS = ("] [", "[TensorRT] ", "&&&& ")
 
 
 def plain(line: str) -> str:
@@ -65,17 +67,19 @@ class Joiner:
     def _begin(self, number: int, piece: str, found: Head, *, whole: bool) -> None:
         if found.process:
             self._process = found.process
-        text = piece[found.end :]
+        text = piece[found.end :].lstrip()
         if text.endswith("**") and not text.endswith("***"):
             text = text[:-2]
         process = found.process or (self._process if not found.end else None)
         self._tail = len(piece.rstrip())
-        self._pending = Message(number, text.rstrip(), self._tail, found.severity, process, bool(found.end), whole)
+        self._pending = Message(
+            number, text.rstrip(), self._tail, found.severity, process, bool(found.end), whole, level=found.level, producer=found.producer
+        )
 
     def _continues(self, piece: str, found: Head) -> bool:
         """Whether a physical line may continue the pending message."""
         pending = self._pending
-        if pending is None or not pending.whole or not piece.strip() or found.severity or found.process or starts(piece[found.end :]):
+        if pending is None or not pending.whole or not piece.strip() or found.severity or found.process or starts(piece[found.end :].lstrip()):
             return False
         if self.width:
             return self._tail in (self.width, self.width - 1) and len(piece.rstrip()) <= self.width
@@ -101,6 +105,8 @@ def torn(line: str) -> list[str]:
     """A physical line, cut where another message's prefix stands in its middle."""
     if "\r" in line:
         return [piece for part in line.split("\r") for piece in torn(part)]
+    if not any(sign in line for sign in _TORN_SIGNS):
+        return [line]
     first = head(line).end
     cuts = [match.start() for match in EMBEDDED.finditer(line, first)]
     if not cuts:
@@ -121,4 +127,4 @@ def detect_width(lines: list[str]) -> int | None:
 
 def _begins(line: str) -> bool:
     found = head(line)
-    return bool(found.severity or found.process) or starts(line[found.end :])
+    return bool(found.severity or found.process) or starts(line[found.end :].lstrip())
