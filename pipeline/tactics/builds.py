@@ -26,8 +26,6 @@ class Message(msgspec.Struct):
     """Length of its first physical line."""
     severity: Severity | None = None
     process: str | None = None
-    headed: bool = False
-    """Whether a prefix stands before it."""
     whole: bool = True
     followers: list[str] = []
     level: Literal["info", "verbose"] | None = None

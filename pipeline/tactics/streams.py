@@ -211,11 +211,17 @@ class Stream:
         self._keep()
 
     def dump_8_layer(self, match: re.Match[str], message: Message) -> None:
+        if is_damaged(match["name"]) or not message.whole:
+            self.build.truncated.append(Truncated(source=self.source, line=message.line, text=match["name"]))
+            return
         layer = DumpLayer(match["name"], message.line, self.source, match["type"], None, match["id"].lower(), formats=match["io"])
         self.build.dump.append(layer)
         self._keep()
 
     def dump_10_layer(self, match: re.Match[str], message: Message) -> None:
+        if is_damaged(match["name"]) or not message.whole:
+            self.build.truncated.append(Truncated(source=self.source, line=message.line, text=match["name"]))
+            return
         self.build.dump.append(dump_10_layer(match["name"], match["type"], match["rest"], message.line, self.source))
         self._keep()
 
