@@ -103,7 +103,14 @@ class Joiner:
     def _continues(self, piece: str, found: Head) -> bool:
         """Whether a physical line may continue the pending message."""
         pending = self._pending
-        if pending is None or not pending.whole or not piece.strip() or found.severity or found.process or starts(piece[found.end :].lstrip()):
+        if (
+            pending is None
+            or not pending.whole
+            or not piece.strip()
+            or found.severity
+            or found.process
+            or starts(piece[found.end :].lstrip())
+        ):
             return False
         if self.width:
             return pending.tail in (self.width, self.width - 1) and len(piece.rstrip()) <= self.width
