@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeline.benching import Job
+    from pipeline.errors import ExitCode
     from pipeline.graph.require import Required
     from pipeline.latency import Plan
     from pipeline.records.baseline import Baseline
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pipeline.records.story import LayerStory
     from pipeline.records.tactics import TacticReport
     from pipeline.records.verdict import Verdict
+    from pipeline.tactics.require import Unmet
 
 
 def read_log(*sources: str | Path, onnx: str | Path | None = None, build: int | None = None) -> TacticReport:
@@ -35,6 +37,14 @@ def read_log(*sources: str | Path, onnx: str | Path | None = None, build: int | 
     from pipeline import tactics
 
     return tactics.read([str(source) for source in sources], onnx_nodes=_node_names(onnx) if onnx else None, build=build)
+
+
+def require_selected(report: TacticReport, patterns: Sequence[str]) -> tuple[list[Unmet], ExitCode]:
+    """Which layers that the patterns name are not known to be selected, and the exit code that follows."""
+    from pipeline.tactics.require import exit_code, unmet
+
+    failures = unmet(report, patterns)
+    return failures, exit_code(failures)
 
 
 def _node_names(model: str | Path) -> Sequence[str]:

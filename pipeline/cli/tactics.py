@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 
 @click.command(name="tactics")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--format", "format_", type=click.Choice(["text", "json", "csv", "md"]), default="text", show_default=True)
-@click.option("--build", type=int, help="The build that a layer-info, profile or times file belongs to.")
-def command(files: tuple[str, ...], format_: str, build: int | None) -> None:
+@click.option("--onnx", type=click.Path(dir_okay=False), help="Model whose nodes the parts of fused layer names are joined to.")
+@click.option("--require", "patterns", multiple=True, metavar="PATTERN", help="Layers that must be selected (a glob; may be repeated).")
+@click.option("--build", type=int, metavar="N", help="The build that a layer-info, profile or times file belongs to.")
+@click.pass_context
+def command(
+    ctx: click.Context, files: tuple[str, ...], format_: str, onnx: str | None, patterns: tuple[str, ...], build: int | None
+) -> None:
     """Which layers were eligible, timed, selected for sparse tactics, and why not?
 
-    FILE is a TensorRT log.
+    FILE is a TensorRT build log (also `-`, .gz, .zst), layer info, profile or times as JSON, a plan, or a folder of them:
+    what it is, is told by its content. Files of one build are read together.
+
+    With --require: exit code 1 when a layer is not selected, 3 when that is unknown or disputed.
     """
     from pipeline import api
+    from pipeline.errors import ExitCode
     from pipeline.records import io
 
-    report = api.read_log(*files, build=build)
+    report = api.read_log(*files, onnx=onnx, build=build)
+    failures, code = api.require_selected(report, patterns)
     if format_ == "json":
         click.echo(io.encode(report).decode(), nl=False)
-        return
-    from pipeline.report import tactics_csv, tactics_md, tactics_text
+    elif format_ == "text" and sys.stdout.isatty():
+        from pipeline.report import tactics_rich
 
-    writer = {"text": tactics_text.render, "md": tactics_md.render, "csv": tactics_csv.render}[format_]
-    click.echo(writer(report), nl=False)
+        tactics_rich.show(report)
+    else:
+        from pipeline.report import tactics_csv, tactics_md, tactics_text
+
+        writer = {"text": tactics_text.render, "md": tactics_md.render, "csv": tactics_csv.render}[format_]
+        click.echo(writer(report), nl=False)
+    for failure in failures:
+        click.echo(f"--require {failure.pattern}: build {failure.build}: {failure.layer!r} is selected: {failure.selected}", err=True)
+    if code is not ExitCode.PASS:
+        ctx.exit(int(code))

@@ -9,12 +9,12 @@ from __future__ import annotations
 from pipeline.codes.decisions import DECISIONS
 from pipeline.codes.diagnoses import DIAGNOSES
 from pipeline.codes.model import Code, Level
-from pipeline.codes.reasons import CONFLICTS, REASONS
+from pipeline.codes.reasons import CONFLICTS, FINDINGS, REASONS
 from pipeline.codes.rules import HINTS, RULES
 
-__all__ = ["CONFLICTS", "DECISIONS", "DIAGNOSES", "HINTS", "REASONS", "REGISTRY", "RULES", "Code", "Level", "get"]
+__all__ = ["CONFLICTS", "DECISIONS", "DIAGNOSES", "FINDINGS", "HINTS", "REASONS", "REGISTRY", "RULES", "Code", "Level", "get"]
 
-REGISTRY: dict[str, Code] = {code.id: code for table in (RULES, HINTS, DECISIONS, REASONS, CONFLICTS, DIAGNOSES) for code in table}
+REGISTRY: dict[str, Code] = {code.id: code for table in (RULES, HINTS, DECISIONS, REASONS, CONFLICTS, FINDINGS, DIAGNOSES) for code in table}
 
 
 def get(code: str) -> Code:

@@ -126,6 +126,17 @@ class Truncated(Part, frozen=True, kw_only=True):
     text: str
 
 
+class Finding(Part, frozen=True, kw_only=True):
+    """A fact of a build or run that bears on its times or weights: a code of `codes.FINDINGS`."""
+
+    code: str
+    text: str
+    source: int
+    line: int
+    names: list[str] = []
+    """Weights, inputs or layers that it speaks of."""
+
+
 class Shape(Part, frozen=True, kw_only=True):
     """One input's range in an optimization profile."""
 
@@ -168,6 +179,28 @@ class Build(Part, frozen=True, kw_only=True):
     conflicts: list[Conflict] = []
     skipped_tactics: int = 0
     truncated: list[Truncated] = []
+    findings: list[Finding] = []
+    timed_shapes: dict[str, list[int]] = {}
+    """Input -> the shape that trtexec really timed."""
+    performance: dict[str, float] = {}
+    """trtexec's own summary, such as `throughput_qps`, `gpu_compute_ms.median`."""
+    calibration_tactics: int = 0
+    """Timed tactics of an INT8 calibration engine in the same log: in no layer's figures."""
+    hint: str | None = None
+    """What would tell more, where this log says little."""
+
+
+class LoadedRun(Part, frozen=True, kw_only=True):
+    """A run of trtexec that loaded a plan: no build, and no evidence about the plan's sparsity."""
+
+    source: int
+    line: int
+    command: str
+    tensorrt: str | None = None
+    machine: dict[str, str] = {}
+    findings: list[Finding] = []
+    timed_shapes: dict[str, list[int]] = {}
+    performance: dict[str, float] = {}
 
 
 class TacticReport(Record, frozen=True, kw_only=True, tag="sparsegate.tactics/1"):
@@ -178,3 +211,4 @@ class TacticReport(Record, frozen=True, kw_only=True, tag="sparsegate.tactics/1"
     why_not: str | None = None
     sources: list[Source] = []
     builds: list[Build] = []
+    runs: list[LoadedRun] = []

@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from pipeline.records.rung import Rung
-from pipeline.records.tactics import BestTime, Build, TacticReport
-from pipeline.report.tactics_text import lost_ms
+from pipeline.records.tactics import Build, TacticReport
+from pipeline.report.tactics_text import advice, eligible_layers, figures, headline, loaded, notes, shown, totals
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#&])")
 
 
 def escape(text: str) -> str:
     """Text from a log as literal Markdown: names are never markup."""
-    return _SPECIAL.sub(r"\\\1", text).replace("\n", " ")
+    return _SPECIAL.sub(r"\\\1", shown(text))
 
 
 def render(report: TacticReport) -> str:
-    """One section per build."""
-    return "\n".join(line for build in report.builds for line in _build(build))
+    """One section for each build."""
+    lines = [line for build in report.builds for line in _build(report, build)]
+    lines += [f"- {escape(line)}" for run in report.runs for line in loaded(report, run)]
+    return "\n".join(lines) + "\n"
 
 
-def _build(build: Build) -> list[str]:
-    lines = [f"## Build {build.id}: TensorRT {escape(build.tensorrt or 'unknown')}, sparsity {build.sparsity or 'unknown'}", ""]
-    lines += [f"- **{conflict.code}**: {escape(conflict.text)}" for conflict in build.conflicts] + ([""] if build.conflicts else [])
-    lines.append(f"{len(build.eligible)} eligible, {len(build.selected)} selected, {len(build.disputed)} disputed.")
-    eligible = [layer for layer in build.layers if layer.eligible in (Rung.YES, Rung.DISPUTED)]
-    if eligible:
-        lines += ["", "| layer | selected | best sparse (ms) | best dense (ms) | why |", "|---|---|---|---|---|"]
-    for layer in sorted(eligible, key=lost_ms, reverse=True):
-        best = layer.best
+def _build(report: TacticReport, build: Build) -> Iterator[str]:
+    yield f"## {escape(headline(build))}"
+    yield ""
+    yield from (f"- {escape(note)}" for note in notes(report, build))
+    yield f"- {escape(totals(build))}"
+    yield from (f"- next: {escape(step)}" for step in advice(build))
+    yield ""
+    layers = eligible_layers(build)
+    if layers:
+        yield "| layer | selected | best sparse (ms) | best dense (ms) | lost (ms) | why |"
+        yield "|---|---|---:|---:|---:|---|"
+    for layer in layers:
         why = "; ".join(f"{reason.code}: {reason.text}" for reason in layer.reasons)
-        sparse, dense = _ms(best.sparse if best else None), _ms(best.dense if best else None)
-        lines.append(f"| {escape(layer.name)} | {layer.selected} | {sparse} | {dense} | {escape(why)} |")
-    return [*lines, ""]
-
-
-def _ms(best: BestTime | None) -> str:
-    return f"{best.ms:g}" if best else ""
+        yield f"| {escape(layer.id)} | {layer.selected} | {' | '.join(map(escape, figures(layer)))} | {escape(why)} |"
+    if layers:
+        yield ""

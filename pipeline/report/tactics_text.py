@@ -1,32 +1,118 @@
-"""The tactic report for people, as plain text."""
+"""The tactic report as plain text, for pipes: one line for each eligible layer, names whole."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+
+from pipeline import codes
 from pipeline.records.rung import Rung
-from pipeline.records.tactics import Build, TacticLayer, TacticReport
+from pipeline.records.tactics import Build, LoadedRun, TacticLayer, TacticReport
+
+MAX_TRUNCATED = 5
 
 
-def render(report: TacticReport) -> str:
-    """Conflicts first, then eligible layers by time lost, then totals."""
-    return "\n".join(line for build in report.builds for line in _build(build)) + "\n"
+def shown(text: str) -> str:
+    """Text from a file without control characters: it must not steer the terminal."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
 def lost_ms(layer: TacticLayer) -> float:
-    """How much faster the best dense tactic was than the best sparse one, in ms; 0 where it was not or is not known."""
+    """How much longer the best sparse tactic took than the best dense one; 0 where it did not, or is not known."""
     best = layer.best
-    if best is None or best.sparse is None or best.dense is None:
+    if layer.selected is Rung.YES or best is None or best.sparse is None or best.dense is None:
         return 0.0
     return max(0.0, best.sparse.ms - best.dense.ms)
 
 
-def _build(build: Build) -> list[str]:
-    lines = [
-        f"build {build.id}: TensorRT {build.tensorrt or 'unknown'}, sparsity {build.sparsity or 'unknown'}, {build.result or 'no result'}"
+def eligible_layers(build: Build) -> list[TacticLayer]:
+    """Eligible layers, those first that lost most; selected ones last."""
+    layers = [layer for layer in build.layers if layer.eligible in (Rung.YES, Rung.DISPUTED) or layer.selected is Rung.YES]
+    return sorted(layers, key=lambda layer: (layer.selected is Rung.YES, -lost_ms(layer)))
+
+
+def headline(build: Build) -> str:
+    """What was built, in one line."""
+    facts = [
+        f"TensorRT {build.tensorrt or 'of unknown version'}",
+        f"sparsity {build.sparsity or 'not stated'}",
+        "+".join(build.precision),
+        build.machine.get("gpu", ""),
+        build.result or "",
     ]
-    lines += [f"  conflict: {conflict.code}: {conflict.text}" for conflict in build.conflicts]
-    eligible = [layer for layer in build.layers if layer.eligible in (Rung.YES, Rung.DISPUTED)]
-    for layer in sorted(eligible, key=lost_ms, reverse=True):
-        reasons = "; ".join(f"{reason.code} ({reason.text})" for reason in layer.reasons)
-        lines.append(f"  {layer.selected:9} {layer.name}" + (f"  {reasons}" if reasons else ""))
-    lines.append(f"  {len(build.eligible)} eligible, {len(build.selected)} selected, {len(build.disputed)} disputed")
-    return lines
+    return f"build {build.id}: " + ", ".join(shown(fact) for fact in facts if fact)
+
+
+def totals(build: Build) -> str:
+    """Counts of the build, and reasons by how often they hold."""
+    counts = Counter(reason.code for layer in eligible_layers(build) if layer.selected is not Rung.YES for reason in layer.reasons)
+    reasons = ", ".join(f"{code} {count}" for code, count in counts.most_common())
+    line = f"{len(build.eligible)} eligible, {len(build.selected)} selected, {len(build.disputed)} disputed"
+    if build.skipped_tactics:
+        line += f", {build.skipped_tactics} tactic(s) skipped"
+    return f"{line} ({reasons})" if reasons else line
+
+
+def advice(build: Build) -> list[str]:
+    """What to look at next: the build's own hint, then the reasons' next steps."""
+    steps = [build.hint] if build.hint else []
+    seen = dict.fromkeys(reason.code for layer in eligible_layers(build) if layer.selected is not Rung.YES for reason in layer.reasons)
+    seen.update(dict.fromkeys(finding.code for finding in build.findings))
+    steps += [f"{code}: {codes.get(code).next}" for code in seen if codes.get(code).next]
+    return steps
+
+
+def figures(layer: TacticLayer) -> tuple[str, str, str]:
+    """Best sparse, best dense and the time lost, in ms; a mark where the two are of different formats."""
+    best = layer.best
+    if best is None:
+        return "-", "-", "-"
+    mark = "" if best.comparable else "*"
+    sparse, dense = (f"{time.ms:.4g}" if time else "-" for time in (best.sparse, best.dense))
+    lost = f"{lost_ms(layer):.4g}" if lost_ms(layer) and best.comparable else "-"
+    return sparse + (mark if best.sparse and best.dense else ""), dense, lost
+
+
+def render(report: TacticReport) -> str:
+    """Conflicts first, then eligible layers by time lost, totals, and what would tell more."""
+    lines = [line for build in report.builds for line in _build(report, build)]
+    lines += [line for run in report.runs for line in loaded(report, run)]
+    return "\n".join(lines) + "\n"
+
+
+def notes(report: TacticReport, build: Build) -> Iterator[str]:
+    """Conflicts, findings and cut text, each with its place."""
+    for conflict in build.conflicts:
+        yield f"conflict {conflict.code}: {shown(conflict.text)}: {', '.join(map(shown, conflict.layers))}"
+    for finding in build.findings:
+        names = f": {', '.join(map(shown, finding.names))}" if finding.names else ""
+        yield f"note {finding.code} ({report.sources[finding.source].path}:{finding.line}): {shown(finding.text)}{names}"
+    for cut in build.truncated[:MAX_TRUNCATED]:
+        yield f"cut ({report.sources[cut.source].path}:{cut.line}), not a name: {shown(cut.text)[:120]}"
+    if len(build.truncated) > MAX_TRUNCATED:
+        yield f"and {len(build.truncated) - MAX_TRUNCATED} more pieces of cut text"
+
+
+def _build(report: TacticReport, build: Build) -> Iterator[str]:
+    yield headline(build)
+    yield from (f"  {note}" for note in notes(report, build))
+    layers = eligible_layers(build)
+    if layers:
+        yield f"  {'selected':9} {'sparse ms':>9} {'dense ms':>9} {'lost ms':>9}  layer"
+    for layer in layers:
+        sparse, dense, lost = figures(layer)
+        yield f"  {layer.selected:9} {sparse:>9} {dense:>9} {lost:>9}  {shown(layer.id)}"
+        yield from (f"  {'':40}{reason.code}: {shown(reason.text)}" for reason in layer.reasons)
+    if any("*" in figures(layer)[0] for layer in layers):
+        yield "  * best sparse and best dense are of different formats: not comparable"
+    yield f"  {totals(build)}"
+    yield from (f"  next: {step}" for step in advice(build))
+
+
+def loaded(report: TacticReport, run: LoadedRun) -> Iterator[str]:
+    """A run that loaded a plan."""
+    yield f"run ({report.sources[run.source].path}:{run.line}): loaded a plan, so it says nothing about sparsity: {shown(run.command)}"
+    for finding in run.findings:
+        yield f"  note {finding.code}: {shown(finding.text)}"
+    if median := run.performance.get("gpu_compute_ms.median"):
+        yield f"  GPU compute time: median {median:g} ms"

@@ -9,12 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pipeline.errors import InputError
     from pipeline.tactics.kernels import classify
     from pipeline.tactics.reader import read
 
-__all__ = ["classify", "read"]
+__all__ = ["InputError", "classify", "read"]
 
-_DOORS = {"read": "pipeline.tactics.reader", "classify": "pipeline.tactics.kernels"}
+_DOORS = {"read": "pipeline.tactics.reader", "classify": "pipeline.tactics.kernels", "InputError": "pipeline.errors"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,15 +1,14 @@
-"""From messages to builds: which lines belong to which build, and what each form of message means."""
+"""What is known of one build while its log is read, and of one engine layer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Literal, cast
+from typing import Literal
 
 import msgspec
 
 from pipeline.records.tactics import Truncated
-from pipeline.tactics.forms import COMPILED, FORMS, VERBOSE_FORMS
+from pipeline.tactics.facts import Facts
 from pipeline.tactics.prefixes import Severity
 from pipeline.tactics.sparsity import RawList
 from pipeline.tactics.tables import Tables
@@ -27,10 +26,11 @@ class Message(msgspec.Struct):
     """Length of its first physical line."""
     severity: Severity | None = None
     process: str | None = None
-    headed: bool = False
-    """Whether a prefix stands before it."""
     whole: bool = True
     followers: list[str] = []
+    level: Literal["info", "verbose"] | None = None
+    """What the prefix proves of TensorRT's log level."""
+    producer: str | None = None
 
 
 class DumpLayer(msgspec.Struct):
@@ -58,21 +58,45 @@ class BuildLog(msgspec.Struct):
     loads_plan: bool = False
     tensorrt: str | None = None
     command: str | None = None
+    command_line: int = 0
     verbose: bool = False
     info: bool = False
+    producers: dict[str, int] = {}
+    facts: Facts = msgspec.field(default_factory=Facts)
+    profile_ms: dict[str, float] = {}
+    """Engine layer -> average ms of `--dumpProfile` or exportProfile."""
+    layer_info: list[DumpLayer] = []
+    joined: list[int] = []
+    """Sources other than the log."""
+    listed: set[str] = set()
+    """Names of the summary's lists, once they are read."""
+    calibration_tactics: int = 0
+    uid: str | None = None
     sparsity: Mode | None = None
     lists: list[RawList] = []
     tables: Tables = msgspec.field(default_factory=Tables)
     dump: list[DumpLayer] = []
     truncated: list[Truncated] = []
-    lines: int = 0
 
     @property
     def is_build(self) -> bool:
         """Whether this is evidence of a build at all."""
-        return not self.loads_plan and bool(
-            self.command is not None or self.lists or self.tables.began or self.dump or self.closed or self.sparsity
+        shown = self.command is not None or self.lists or self.tables.began or self.dump or self.layer_info or self.closed or self.sparsity
+        return bool(shown or self.calibration_tactics or (self.profile_ms and self.joined)) and not self.loads_plan
+
+    def layer_names(self) -> set[str]:
+        """Every engine layer that this build's own log or layer info names."""
+        return (
+            {layer.name for layer in self.dump}
+            | {layer.name for layer in self.layer_info}
+            | set(self.tables.layers.names)
+            | set(self.profile_ms)
         )
+
+    def calibrated(self) -> None:
+        """What was built so far was the calibration engine."""
+        self.calibration_tactics += self.tables.cursor
+        self.tables, self.lists, self.dump, self.closed, self.result = Tables(), [], [], False, None
 
 
 def version_of(number: str) -> str:
@@ -82,137 +106,7 @@ def version_of(number: str) -> str:
     return f"{number[0]}.{int(number[1:2] or 0)}.{int(number[2:] or 0)}"
 
 
-class Stream:
-    """The messages of one process of one file, in order."""
-
-    def __init__(self, source: int, process: str | None, builds: list[BuildLog]) -> None:
-        self.source = source
-        self.process = process
-        self.builds = builds
-        self.build = BuildLog(source, process)
-        self._in_dump = False
-
-    # ---- boundaries
-
-    def _start(self) -> BuildLog:
-        self.build = BuildLog(self.source, self.process)
-        self._in_dump = False
-        return self.build
-
-    def finish(self) -> None:
-        """The end of the stream."""
-        if self.build.is_build or self.build.loads_plan:
-            self._keep()
-
-    def _tuning(self) -> Tables:
-        """The tables that a timing line belongs to: after a closing line it begins another build."""
-        if self.build.closed:
-            self._start()
-        self._keep()
-        return self.build.tables
-
-    def _keep(self) -> None:
-        if not any(build is self.build for build in self.builds):
-            self.builds.append(self.build)
-
-    # ---- messages
-
-    def take(self, message: Message) -> None:
-        """Understand one message."""
-        form = find_form(message.text)
-        if form is None:
-            return
-        match = COMPILED[form].match(message.text)
-        if match is None:
-            return
-        handler = HANDLERS.get(form)
-        if handler is not None:
-            handler(self, match, message)
-        if form in VERBOSE_FORMS:
-            self.build.verbose = True
-
-    def banner(self, match: re.Match[str], message: Message) -> None:
-        if self.build.is_build or self.build.loads_plan:
-            self._start()
-        build = self.build
-        build.command = (match["command"] or "").strip()
-        build.tensorrt = version_of(match["version"]) if match["version"] else None
-        build.loads_plan = "--loadEngine" in build.command
-        self._keep()
-
-    def verdict(self, match: re.Match[str], message: Message) -> None:
-        self.build.closed = True
-        self.build.result = "failed" if match["word"] == "FAILED" else "passed"
-        self._keep()
-
-    def closing(self, match: re.Match[str], message: Message) -> None:
-        if not self.build.loads_plan:
-            self.build.closed = True
-            self._keep()
-
-    def failed(self, match: re.Match[str], message: Message) -> None:
-        self.build.result = "failed"
-
-    def option_sparsity(self, match: re.Match[str], message: Message) -> None:
-        self.build.sparsity = cast(Mode, match["mode"].lower())
-        self._keep()
-
-    def sparsity(self, match: re.Match[str], message: Message) -> None:
-        raw = RawList(self.source, message.line, message.text, message.width, message.whole, message.followers)
-        if raw.kind == "eligible" and self.build.closed and any(known.kind == "eligible" for known in self.build.lists):
-            self._start()
-        open_layer = self.build.tables.open_layer
-        raw.region = open_layer if open_layer and "ForeignNode" in open_layer else None
-        self.build.lists.append(raw)
-        self.build.info = True
-        self._keep()
-
-    def costs(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().costs(match["layer"].strip(), message.line)
-
-    def combination(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().combination(match["format"], message.line)
-
-    def reformat(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().reformat()
-
-    def runner(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().timing_runner(match["layer"], match["runner"], message.line)
-
-    def tactic_named(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().timed(match["name"], match["id"].lower(), float(match["ms"]), message.line)
-
-    def tactic(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().timed(None, match["id"].lower(), float(match["ms"]), message.line)
-
-    def tactic_skipped(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().skip()
-
-    def set_name(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().set_name(match["layer"], match["name"], match["id"].lower() if match["id"] else None)
-
-    def fastest(self, match: re.Match[str], message: Message) -> None:
-        if not self.build.closed:
-            self.build.tables.fastest(match["layer"])
-
-    def chose(self, match: re.Match[str], message: Message) -> None:
-        if not self.build.closed:
-            self.build.tables.chose(match["runner"], match["id"].lower(), message.line)
-            self._keep()
-
-    def dump_8(self, match: re.Match[str], message: Message) -> None:
-        self._keep()
-
-    def dump_8_layer(self, match: re.Match[str], message: Message) -> None:
-        layer = DumpLayer(match["name"], message.line, self.source, match["type"], None, match["id"].lower(), formats=match["io"])
-        self.build.dump.append(layer)
-        self._keep()
-
-    def dump_10_layer(self, match: re.Match[str], message: Message) -> None:
-        self.build.dump.append(dump_10_layer(match["name"], match["type"], match["rest"], message.line, self.source))
-        self._keep()
-
-
+_NO_LAYER = re.compile(r" (?:to|from) nvm$| copy finish$")
 _TACTIC_NAME = re.compile(r"\bTacticName: ([^,]*?)(?:, |$)")
 _TACTIC_VALUE = re.compile(r"\bTacticValue: (0x[0-9a-fA-F]+|-?\d+)")
 _SPARSE = re.compile(r"\bHasSparseWeights: (\d)")
@@ -240,40 +134,6 @@ def dump_10_layer(name: str, kind: str, rest: str, line: int, source: int) -> Du
     )
 
 
-HANDLERS: dict[str, Callable[[Stream, re.Match[str], Message], None]] = {
-    "banner": Stream.banner,
-    "verdict": Stream.verdict,
-    "closing": Stream.closing,
-    "closing-polygraphy": Stream.closing,
-    "build-failed": Stream.failed,
-    "no-implementation": Stream.failed,
-    "option-sparsity": Stream.option_sparsity,
-    "sparsity": Stream.sparsity,
-    "costs": Stream.costs,
-    "combination": Stream.combination,
-    "reformat": Stream.reformat,
-    "runner": Stream.runner,
-    "tactic-named": Stream.tactic_named,
-    "tactic": Stream.tactic,
-    "tactic-skipped": Stream.tactic_skipped,
-    "set-name": Stream.set_name,
-    "fastest": Stream.fastest,
-    "chose": Stream.chose,
-    "dump-8": Stream.dump_8,
-    "dump-8-layer": Stream.dump_8_layer,
-    "dump-10-layer": Stream.dump_10_layer,
-}
-
-
-def find_form(text: str) -> str | None:
-    """The name of the form of a message; None where the reader knows none."""
-    for key in (text[:1], ""):
-        for name, needle in _BY_FIRST.get(key, ()):
-            if needle in text and COMPILED[name].match(text):
-                return name
-    return None
-
-
-_BY_FIRST: dict[str, list[tuple[str, str]]] = {}
-for _form in FORMS:
-    _BY_FIRST.setdefault(_form.first, []).append((_form.name, _form.needle))
+def is_wait(row: str) -> bool:
+    """Whether a row of a profile is a wait for the DLA and no layer."""
+    return _NO_LAYER.search(row) is not None

@@ -29,12 +29,14 @@ class Form(msgspec.Struct, frozen=True):
     """Printed only at VERBOSE."""
 
 
-ID = r"(?:0x[0-9a-fA-F]+|-?\d+)"
-MS = r"(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)"
+ID = r"(?:0x[0-9a-fA-F]{1,16}|-?\d{1,20})"
+MS = r"(?:\d{1,12}\.?\d{0,18}(?:[eE][-+]?\d{1,3})?|inf|nan)"
 
 FORMS: tuple[Form, ...] = (
     # one run of trtexec
-    Form("banner", "&", "RUNNING", r"&&&& RUNNING TensorRT\.\S+ (?:\[TensorRT v(?P<version>\d+)\] )?(?:\[\w+\] )?(?:# (?P<command>.*))?"),
+    Form(
+        "banner", "&", "RUNNING", r"&&&& RUNNING TensorRT\.\S+ (?:\[TensorRT v(?P<version>\d{1,8})\] )?(?:\[\w+\] )?(?:# (?P<command>.*))?"
+    ),
     Form("verdict", "&", "TensorRT.", r"&&&& (?P<word>PASSED|FAILED|WAIVED) TensorRT\.\S+"),
     Form("load-closing", "E", "Engine loaded", r"Engine loaded in [\d.]+ sec\.?"),
     # what ends a build
@@ -95,6 +97,26 @@ FORMS: tuple[Form, ...] = (
         r"Skipping \S+: No valid tactics for .*|\S+ has no valid tactics for this config, skipping",
         verbose=True,
     ),
+    Form(
+        "skip-tactic",
+        "",
+        "kipping tactic",
+        r"(?:\(?\[?[A-Z_]+: ?\)?|.*Error Code \d+: )?.*?[Ss]kipping tactic (?P<id>\S+) due to .*",
+        level=Level.SEEN,
+    ),
+    Form("device-request", "T", "Device request: ", r"Tactic Device request: .* Device memory is insufficient to use tactic\.?"),
+    # an INT8 calibration engine in the same log
+    Form(
+        "calibration",
+        "",
+        "alibrat",
+        r"Starting Calibration\b.*|Calibration completed in .*|Post Processing Calibration data in .*",
+        "<=10.x",
+    ),
+    # other tools around TensorRT
+    Form("deepstream-uid", "", "[UID", r".*\[UID(?: = | )(?P<uid>\d+)\].*"),
+    # trtexec's profile as a table
+    Form("profile-begin", "=", "=== Profile (", r"=== Profile \(\d+ iterations ?\) ===$"),
     # engine dump
     Form("dump-8", "E", "Engine Layer Information", r"Engine Layer Information:", "7.x to 8.6", verbose=True),
     Form("dump-10", "L", "Layers:", r"Layers:$", ">=10.0", verbose=True),
@@ -113,3 +135,16 @@ FORMS: tuple[Form, ...] = (
 
 COMPILED: dict[str, re.Pattern[str]] = {form.name: re.compile(form.pattern, re.DOTALL) for form in FORMS}
 VERBOSE_FORMS = frozenset(form.name for form in FORMS if form.verbose)
+
+_BY_FIRST: dict[str, list[tuple[str, str]]] = {}
+for _form in FORMS:
+    _BY_FIRST.setdefault(_form.first, []).append((_form.name, _form.needle))
+
+
+def find_form(text: str) -> str | None:
+    """The name of the form of a message; None where the reader knows none."""
+    for key in (text[:1], ""):
+        for name, needle in _BY_FIRST.get(key, ()):
+            if needle in text and COMPILED[name].match(text):
+                return name
+    return None

@@ -6,13 +6,17 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from pipeline.tactics.builds import Message, find_form
+import msgspec
+
+from pipeline.tactics.builds import Message
+from pipeline.tactics.forms import find_form
 from pipeline.tactics.prefixes import EMBEDDED, Head, head
 from pipeline.tactics.sparsity import Widths
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_])")
 _MAX_FOLLOWERS = 4000
 _SPARSITY = "(Sparsity)"
+_TORN_SIGNS = ("] [", "[TensorRT] ", "&&&& ")
 
 
 def plain(line: str) -> str:
@@ -20,6 +24,20 @@ def plain(line: str) -> str:
     if "\x1b" in line:
         line = _ANSI.sub("", line)
     return line.strip("\0\r\n") if line[-1:] in ("\0", "\r", "\n") or line[:1] == "\0" else line
+
+
+class _Pending(msgspec.Struct):
+    """A message whose continuation may come."""
+
+    line: int
+    raw: str
+    head: Head
+    tail: int
+    """Length of its last physical line."""
+    whole: bool
+    sparsity: bool
+    joined: bool = False
+    followers: list[str] = []
 
 
 class Joiner:
@@ -32,8 +50,7 @@ class Joiner:
     def __init__(self, width: int | None = None) -> None:
         self.width = width
         self.widths = Widths(known={width} if width else set())
-        self._pending: Message | None = None
-        self._tail = 0
+        self._pending: _Pending | None = None
         self._process: str | None = None
 
     def feed(self, number: int, raw: str, *, ended: bool = True) -> Iterator[Message]:
@@ -58,38 +75,57 @@ class Joiner:
 
     def flush(self) -> Iterator[Message]:
         """The message that was waiting for its continuation."""
-        if self._pending is not None:
-            message, self._pending = self._pending, None
-            yield message
-
-    def _begin(self, number: int, piece: str, found: Head, *, whole: bool) -> None:
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return
+        found = head(pending.raw) if pending.joined else pending.head
         if found.process:
             self._process = found.process
-        text = piece[found.end :]
+        text = pending.raw[found.end :].strip()
         if text.endswith("**") and not text.endswith("***"):
             text = text[:-2]
-        process = found.process or (self._process if not found.end else None)
-        self._tail = len(piece.rstrip())
-        self._pending = Message(number, text.rstrip(), self._tail, found.severity, process, bool(found.end), whole)
+        yield Message(
+            line=pending.line,
+            text=text,
+            width=pending.tail if not pending.joined else len(pending.raw),
+            severity=found.severity,
+            process=found.process or (self._process if not found.end else None),
+            whole=pending.whole,
+            followers=pending.followers,
+            level=found.level,
+            producer=found.producer,
+        )
+
+    def _begin(self, number: int, piece: str, found: Head, *, whole: bool) -> None:
+        raw = piece.rstrip()
+        self._pending = _Pending(number, raw, found, len(raw), whole, _SPARSITY in raw[found.end : found.end + 16])
 
     def _continues(self, piece: str, found: Head) -> bool:
         """Whether a physical line may continue the pending message."""
         pending = self._pending
-        if pending is None or not pending.whole or not piece.strip() or found.severity or found.process or starts(piece[found.end :]):
+        if (
+            pending is None
+            or not pending.whole
+            or not piece.strip()
+            or found.severity
+            or found.process
+            or starts(piece[found.end :].lstrip())
+        ):
             return False
         if self.width:
-            return self._tail in (self.width, self.width - 1) and len(piece.rstrip()) <= self.width
-        return _SPARSITY in pending.text[:12] and len(pending.followers) < _MAX_FOLLOWERS
+            return pending.tail in (self.width, self.width - 1) and len(piece.rstrip()) <= self.width
+        return pending.sparsity and len(pending.followers) < _MAX_FOLLOWERS
 
     def _append(self, piece: str, *, ended: bool) -> None:
-        assert self._pending is not None
+        pending = self._pending
+        assert pending is not None
         if self.width:
             body = piece.rstrip()
-            self._pending.text += " " * (self.width - self._tail) + body
-            self._pending.whole = ended
-            self._tail = len(body)
+            pending.raw += " " * (self.width - pending.tail) + body
+            pending.tail, pending.joined = len(body), True
         else:
-            self._pending.followers.append(piece)
+            pending.followers.append(piece)
+        pending.whole = ended
 
 
 def starts(text: str) -> bool:
@@ -101,6 +137,8 @@ def torn(line: str) -> list[str]:
     """A physical line, cut where another message's prefix stands in its middle."""
     if "\r" in line:
         return [piece for part in line.split("\r") for piece in torn(part)]
+    if not any(sign in line for sign in _TORN_SIGNS):
+        return [line]
     first = head(line).end
     cuts = [match.start() for match in EMBEDDED.finditer(line, first)]
     if not cuts:
@@ -121,4 +159,4 @@ def detect_width(lines: list[str]) -> int | None:
 
 def _begins(line: str) -> bool:
     found = head(line)
-    return bool(found.severity or found.process) or starts(line[found.end :])
+    return bool(found.severity or found.process) or starts(line[found.end :].lstrip())

@@ -9,6 +9,7 @@ import msgspec
 _OPEN = "([{"
 _CLOSE = ")]}"
 _MARKS = re.compile(r"[()\[\]{}]|, ?|\.\.\.")
+_PREFIX = re.compile(r"\d\d:\d\d:\d\d|\[TensorRT\] |\[TRT\]|\[[VXIWEF]\] |\.cc:\d+\]")
 _PROFILE = re.compile(r" \[profile (\d+)\]$")
 
 
@@ -103,5 +104,5 @@ def profile_of(name: str) -> tuple[str, int | None]:
 
 
 def is_damaged(name: str) -> bool:
-    """Whether a name holds bytes that no layer name has: U+FFFD (invalid UTF-8) or NUL."""
-    return "\ufffd" in name or "\0" in name
+    """Whether a name holds what no layer name has: U+FFFD (invalid UTF-8), NUL, or the prefix of a log message."""
+    return "\ufffd" in name or "\0" in name or bool(_PREFIX.search(name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pipeline.records.rung import Rung
-from pipeline.records.tactics import Conflict
+from pipeline.records.tactics import Conflict, Truncated
 from pipeline.tactics.names import profile_of
 from pipeline.tactics.sparsity import Listed, Pair, agrees
 
@@ -36,6 +36,8 @@ class Summary(msgspec.Struct):
     lists_eligible: dict[int | None, bool] = {}
     """Profile -> whether every standing eligible list is complete: then what it omits is not eligible."""
     lists_selected: dict[int | None, bool] = {}
+    pairs: list[Pair] = []
+    truncated: list[Truncated] = []
 
     def omits(self, profile: int | None, table: dict[int | None, bool]) -> bool:
         """Whether a complete list for this profile exists."""
@@ -59,7 +61,7 @@ def summarise(pairs: list[Pair], profiles: int) -> Summary:
         _number_profiles(pairs)
     else:
         _supersede(pairs)
-    summary = Summary()
+    summary = Summary(pairs=pairs)
     standing = [pair for pair in pairs if pair.superseded_by is None]
     for pair in standing:
         _vote(summary, pair, pair.profile if several else None)

@@ -73,6 +73,10 @@ _SEV_GROUP = {p.name.replace("-", "_"): f"sev_{p.name.replace('-', '_')}" for p 
 _PROCESS_GROUP = {p.name.replace("-", "_"): f"process_{p.name.replace('-', '_')}" for p in PIECES if "?P<process>" in p.pattern}
 
 
+_PROVES_NOTHING = ("trtexec_own", "python_logging")
+_AMBIGUOUS = ("severity",)
+
+
 class Head(msgspec.Struct, frozen=True):
     """A line's prefix."""
 
@@ -81,6 +85,8 @@ class Head(msgspec.Struct, frozen=True):
     severity: Severity | None = None
     process: str | None = None
     producer: str | None = None
+    level: Literal["info", "verbose"] | None = None
+    """What it proves of TensorRT's log level: trtexec's own lines prove nothing, and a bare `[V]` is polygraphy's INFO."""
 
 
 NO_HEAD = Head(0)
@@ -88,16 +94,21 @@ NO_HEAD = Head(0)
 
 def head(line: str) -> Head:
     """Read the prefix of one line."""
-    pos, severity, process, producer = 0, None, None, None
+    pos = 0
+    severity: Severity | None = None
+    process = producer = None
+    level: Literal["info", "verbose"] | None = None
     while match := _PIECE.match(line, pos):
         name = match.lastgroup or ""
         pos = match.end()
         if group := _SEV_GROUP.get(name):
             severity = _SEVERITY.get(match[group], severity)
+            if name not in _PROVES_NOTHING and severity in ("V", "I"):
+                level = "verbose" if severity == "V" and name not in _AMBIGUOUS else "info"
         if group := _PROCESS_GROUP.get(name):
             process = match[group]
         producer = producer or _PRODUCER[name]
-    return Head(pos, severity, process, producer) if pos else NO_HEAD
+    return Head(pos, severity, process, producer, level) if pos else NO_HEAD
 
 
 EMBEDDED = re.compile(

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-import msgspec
+from collections.abc import Sequence
+from typing import Literal
 
 from pipeline.errors import InputError
 from pipeline.records.tactics import Source, TacticReport
-from pipeline.tactics.builds import BuildLog, Stream
+from pipeline.tactics.builds import BuildLog, Message
+from pipeline.tactics.context import loaded_run, profiles_of
+from pipeline.tactics.documents import Document, read_document
+from pipeline.tactics.fast import FastWay
+from pipeline.tactics.inputs import Opened, expand
+from pipeline.tactics.join import join
 from pipeline.tactics.judge import judge
-from pipeline.tactics.layerinfo import read_layer_info, require_details
 from pipeline.tactics.lines import Joiner, detect_width
-from pipeline.tactics.sparsity import Widths
+from pipeline.tactics.passes import summarise
+from pipeline.tactics.plans import read_plan
+from pipeline.tactics.sparsity import Widths, pair_up, read_lists, settle_lists
+from pipeline.tactics.streams import Stream
+from pipeline.tactics.tables import Tables
+
+SourceKind = Literal["log", "layer-info", "profile", "times", "plan"]
+WIDTH_LINES = 20_000
+MEASURED_BLOCKS = 4
 
 _HINT = "give the whole log of a build (trtexec, or another TensorRT logger at INFO or below)"
 
@@ -32,61 +41,149 @@ def read(sources: Sequence[str], *, onnx_nodes: Sequence[str] | None = None, bui
     """
     found: list[Source] = []
     logs: list[tuple[BuildLog, Widths]] = []
-    for number, path in enumerate(sources):
-        info = _read_json(number, path)
-        if info is not None:
-            found.append(info[0])
-            logs.append((info[1], Widths()))
-            continue
-        source, builds, widths = _read_log(number, path)
-        found.append(source)
-        logs += [(log, widths) for log in builds]
-    reports = [judge(i, log, widths, onnx_nodes) for i, (log, widths) in enumerate((log, w) for log, w in logs if not log.loads_plan)]
-    if not reports:
+    documents: list[Document] = []
+    for path, named in expand(sources):
+        try:
+            with Opened(path) as opened:
+                number = len(found)
+                kind: SourceKind = "log"
+                producer = None
+                if opened.kind == "plan":
+                    documents.append(read_plan(opened, number))
+                    kind = "plan"
+                elif opened.kind == "json":
+                    documents.append(read_document(opened.whole(), number, path))
+                    kind = documents[-1].kind
+                else:
+                    log = _read_log(number, opened)
+                    if not named and not log.builds:
+                        continue
+                    logs += [(build, log.widths) for build in log.builds]
+                    producer = log.producer
+                found.append(Source(path=path, sha256=opened.sha256, kind=kind, producer=producer))
+        except InputError:
+            if named:
+                raise
+    return _report(found, logs, documents, onnx_nodes, build, sources)
+
+
+def _report(
+    found: list[Source],
+    logs: list[tuple[BuildLog, Widths]],
+    documents: list[Document],
+    nodes: Sequence[str] | None,
+    wanted: int | None,
+    sources: Sequence[str],
+) -> TacticReport:
+    widths = {id(log): width for log, width in logs}
+    builds = [log for log, _ in logs if not log.loads_plan]
+    runs = [loaded_run(log) for log, _ in logs if log.loads_plan]
+    lists = {id(log): read_lists(log, widths[id(log)]) for log in builds}
+    for log in builds:
+        log.listed = {name for listed in lists[id(log)][0] for name in [*listed.names, *listed.doubtful]}
+    join(builds, documents, wanted)
+    if not builds and not runs:
         raise InputError("no TensorRT build found", where=", ".join(sources), hint=_HINT)
-    return TacticReport(sources=found, builds=reports)
+    records = []
+    for i, log in enumerate(builds):
+        listed, truncated = lists.get(id(log), ([], []))
+        truncated = truncated + settle_lists(listed, log.layer_names())
+        summary = summarise(pair_up(listed), profiles_of(log, listed))
+        summary.truncated = truncated
+        records.append(judge(i, log, summary, nodes))
+    return TacticReport(sources=found, builds=records, runs=runs)
 
 
-def _read_json(number: int, path: str) -> tuple[Source, BuildLog] | None:
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
-    if data.lstrip()[:1] != b"{":
-        return None
-    try:
-        document = msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
-        raise InputError(f"not readable JSON ({error})", where=path, hint="export the file again") from None
-    layers = read_layer_info(document, number, path)
-    require_details(layers, path)
-    source = Source(path=path, sha256=hashlib.sha256(data).hexdigest(), kind="layer-info", producer=None)
-    return source, BuildLog(number, dump=layers)
-
-
-def _read_log(number: int, path: str) -> tuple[Source, list[BuildLog], Widths]:
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
-    text = data.decode("utf-8", "replace")
-    lines = text.split("\n")
-    builds: list[BuildLog] = []
-    streams: dict[str | None, Stream] = {}
-    joiner = Joiner(detect_width(lines))
-    for message in _messages(joiner, lines):
-        if message.process not in streams:
-            streams[message.process] = Stream(number, message.process, builds)
-        streams[message.process].take(message)
-    for stream in streams.values():
-        stream.finish()
-    source = Source(path=path, sha256=hashlib.sha256(data).hexdigest(), kind="log", producer=None)
-    return source, [build for build in builds if build.is_build or build.loads_plan], joiner.widths
-
-
-def _messages(joiner: Joiner, lines: list[str]) -> Iterator:  # type: ignore[type-arg]
-    for i, line in enumerate(lines):
-        if i == len(lines) - 1 and not line:
+def _read_log(number: int, opened: Opened) -> LogFile:
+    """Read one log, the bulk of it the fast way."""
+    log = LogFile(number)
+    rest: list[bytes] = []
+    first = 1
+    for block in opened.blocks():
+        lines = block.split(b"\n")
+        ended = lines[-1] == b""
+        if ended:
+            lines.pop()
+        rest = [*rest, *lines] if rest else lines
+        log.begin(rest)
+        if not ended:
             break
-        yield from joiner.feed(i + 1, line, ended=i < len(lines) - 1)
-    yield from joiner.flush()
+        done = log.take(rest, first)
+        first += done
+        rest = rest[done:]
+    log.finish(rest, first, ended=not rest or ended)
+    return log
+
+
+class LogFile:
+    """One log while it is read."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.builds: list[BuildLog] = []
+        self.streams: dict[str | None, Stream] = {}
+        self.joiner: Joiner | None = None
+        self.fast = FastWay(self._slow, self._tables)
+        self._measured = 0
+        self._producers: dict[str, int] = {}
+
+    @property
+    def producer(self) -> str | None:
+        """The program that printed most of the file, by its prefixes."""
+        return max(self._producers, key=lambda name: self._producers[name], default=None)
+
+    @property
+    def widths(self) -> Widths:
+        return self.joiner.widths if self.joiner else Widths()
+
+    def begin(self, lines: list[bytes]) -> None:
+        """See whether the file is hard-wrapped, by its beginning."""
+        if self.joiner is None:
+            self.joiner = Joiner(detect_width([line.decode("utf-8", "replace") for line in lines[:WIDTH_LINES]]))
+
+    def take(self, lines: list[bytes], first: int) -> int:
+        """Read a block but for its last line; returns how many lines were read."""
+        last = len(lines) - 1
+        done = 0
+        assert self.joiner is not None
+        if self._measured < MEASURED_BLOCKS:
+            self._measured += 1
+            self.widths.longest = max(self.widths.longest, max(map(len, lines), default=0))
+        if self.joiner.width is None and last > 0 and self.fast.learn(lines):
+            done = self.fast.read(lines, first)
+        for i in range(done, last):
+            self._slow(first + i, lines[i], False)
+        return max(last, 0)
+
+    def finish(self, lines: list[bytes], first: int, *, ended: bool) -> None:
+        """Read what is left: here the last line may lack its line feed."""
+        assert self.joiner is not None
+        for i, line in enumerate(lines):
+            for message in self.joiner.feed(first + i, line.decode("utf-8", "replace"), ended=ended or i < len(lines) - 1):
+                self._dispatch(message)
+        for message in self.joiner.flush():
+            self._dispatch(message)
+        for stream in self.streams.values():
+            stream.finish()
+        self.builds = [build for build in self.builds if build.is_build or build.loads_plan]
+
+    def _slow(self, number: int, line: bytes, alone: bool) -> None:
+        assert self.joiner is not None
+        for message in self.joiner.feed(number, line.decode("utf-8", "replace")):
+            self._dispatch(message)
+        if alone:
+            for message in self.joiner.flush():
+                self._dispatch(message)
+
+    def _stream(self, process: str | None) -> Stream:
+        if process not in self.streams:
+            self.streams[process] = Stream(self.number, process, self.builds)
+        return self.streams[process]
+
+    def _dispatch(self, message: Message) -> None:
+        if message.producer:
+            self._producers[message.producer] = self._producers.get(message.producer, 0) + 1
+        self._stream(message.process).take(message)
+
+    def _tables(self) -> Tables | None:
+        return self._stream(None).tuning_tables()

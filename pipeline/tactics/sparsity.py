@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from typing import Protocol
 
 import msgspec
 
-from pipeline.records.tactics import Pass
+from pipeline.records.tactics import Pass, Truncated
 from pipeline.tactics.names import is_damaged, parts, profile_of, split_list, unique
 
 _WORDING = re.compile(
     r"\(Sparsity\) (?:"
     r"(?P<old_eligible>Layers eligible for sparse math):|"
     r"(?P<old_selected>TRT inference plan picked sparse implementation for layers):|"
-    r"Found (?P<found>\d+) layer\(s\) eligible to use sparse tactics:|"
-    r"Chose (?P<chose>\d+) layer\(s\) using sparse tactics:)"
+    r"Found (?P<found>\d{1,9}) layer\(s\) eligible to use sparse tactics:|"
+    r"Chose (?P<chose>\d{1,9}) layer\(s\) using sparse tactics:)"
 )
 _BOLD = re.compile(r"(?<!\*)\*\*(?!\*)")
 _FIRST = {"L": "eligible", "F": "eligible", "T": "selected", "C": "selected"}
@@ -159,6 +160,12 @@ def agrees(declared: int | None, names: list[str]) -> bool:
     return declared is None or declared in (len(names), sum(len(parts(name)) for name in names))
 
 
+class HasLists(Protocol):
+    """A build, as far as this module knows it."""
+
+    lists: list[RawList]
+
+
 class Pair(msgspec.Struct):
     """A pass: what was eligible and what was chosen from it."""
 
@@ -207,3 +214,25 @@ def pair_up(lists: Iterable[Listed]) -> list[Pair]:
         else:
             pairs.append(Pair(selected=listed))
     return pairs
+
+
+def read_lists(log: HasLists, widths: Widths) -> tuple[list[Listed], list[Truncated]]:
+    """A build's summary messages, read; and those whose wording breaks off."""
+    for raw in log.lists:
+        read_list(raw, widths)  # learns widths that shorter messages cannot show
+    lists, unread = [], []
+    for raw in log.lists:
+        listed = read_list(raw, widths)
+        if listed is None:
+            unread.append(Truncated(source=raw.source, line=raw.line, text=raw.text))
+        else:
+            lists.append(listed)
+    return lists, unread
+
+
+def settle_lists(lists: list[Listed], known: set[str]) -> list[Truncated]:
+    """Take in the names at cuts that another source has; what is left is no name."""
+    names = known | {name for listed in lists for name in listed.names}
+    for listed in lists:
+        confirm(listed, names)
+    return [Truncated(source=listed.raw.source, line=listed.raw.line, text=text) for listed in lists for text in listed.cut]

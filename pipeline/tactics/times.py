@@ -1,29 +1,27 @@
-"""One layer's timing tables condensed: counts by class, best sparse and best dense, the final tactic's combination."""
+"""One layer's timing tables together: counts by class, best sparse and best dense, the final tactic's combination."""
 
 from __future__ import annotations
 
 import msgspec
 
 from pipeline.records.tactics import Best, BestTime, Candidates, Tactic
+from pipeline.tactics.condense import ABSENT, CLASSES, Condensed
 from pipeline.tactics.tables import Tables
 
-
-class Won(msgspec.Struct, frozen=True):
-    """The choice of one combination."""
-
-    row: int
-    index: int | None
-    """The timed tactic that was chosen; None where its line is missing."""
+SPARSE, DENSE, UNKNOWN = range(len(CLASSES))
 
 
 class LayerTimes(msgspec.Struct):
     """What the tables say of one layer."""
 
     candidates: Candidates | None
+    formats: dict[int, str | None] = {}
+    """Combination row -> formats, in the order of the log."""
     best: Best | None = None
     tuned_ms: float | None = None
     name_of_final: str | None = None
     runner_of_final: str | None = None
+    runner: str | None = None
     choice: Tactic | None = None
     choice_line: int | None = None
     sparse_line: int | None = None
@@ -31,102 +29,106 @@ class LayerTimes(msgspec.Struct):
     best_anywhere: dict[str, tuple[float, int]] = {}
     """Class -> (ms, row) over all combinations."""
     final_row: int | None = None
-    formats: dict[int, str | None] = {}
-    winner_classes: list[str] = []
 
 
-def layer_times(tables: Tables, rows: list[int], final_id: str | None) -> LayerTimes | None:
-    """Condense the combinations `rows` of one layer; None where it has none.
+class _Layer(msgspec.Struct):
+    """One layer's rows, and the fastest timed tactic of each class over all of them as (index, row)."""
+
+    tables: Tables
+    condensed: Condensed
+    rows: list[int]
+    anywhere: list[tuple[int, int] | None]
+
+    def ms(self, index: int) -> float:
+        return self.tables.ms[index]
+
+
+def layer_times(tables: Tables, condensed: Condensed, rows: list[int], final_id: str | None, final_name: str | None) -> LayerTimes | None:
+    """Bring the combinations `rows` of one layer together; None where it has none.
 
     Args:
         tables: The build's tables.
+        condensed: The same tables, condensed.
         rows: The layer's combinations.
         final_id: The tactic that the engine runs, as the dump or layer info prints it.
+        final_name: Its kernel, where given there.
     """
     if not rows:
         return None
-    counts = {"sparse": 0, "dense": 0, "unknown": 0}
-    best: dict[tuple[str, int], int] = {}
-    anywhere: dict[str, int] = {}
-    for row in rows:
-        for i in tables.span(row):
-            kind = tables.class_at(i)
-            counts[kind] += 1
-            if (kind, row) not in best or tables.ms[i] < tables.ms[best[kind, row]]:
-                best[kind, row] = i
-            if kind not in anywhere or tables.ms[i] < tables.ms[anywhere[kind]]:
-                anywhere[kind] = i
-    times = LayerTimes(Candidates(**counts) if any(counts.values()) else None)
-    times.formats = {row: _format(tables, row) for row in rows}
-    if times.candidates is None:
+    counts = [sum(condensed.counts[row][kind] for row in rows) for kind in range(len(CLASSES))]
+    times = LayerTimes(None, {row: tables.format_of(row) for row in rows})
+    if not any(counts):
         return times
-    row_of = {i: row for row in rows for i in tables.span(row)}
-    times.best_anywhere = {kind: (tables.ms[i], row_of[i]) for kind, i in anywhere.items()}
-    times.sparse_line = tables.line[anywhere["sparse"]] if "sparse" in anywhere else None
-    times.dense_line = tables.line[anywhere["dense"]] if "dense" in anywhere else None
-    winners = [Won(row, _find(tables, row, tables.winner_id(row))) for row in rows if tables.chosen[row]]
-    final = _final(tables, rows, winners, final_id)
+    times.candidates = Candidates(sparse=counts[SPARSE], dense=counts[DENSE], unknown=counts[UNKNOWN])
+    layer = _Layer(tables, condensed, rows, [_anywhere(tables, condensed, rows, kind) for kind in range(len(CLASSES))])
+    times.best_anywhere = {name: (layer.ms(found[0]), found[1]) for name, found in zip(CLASSES, layer.anywhere) if found}
+    times.sparse_line, times.dense_line = (tables.line[found[0]] if found else None for found in layer.anywhere[:2])
+    times.runner = tables.runner_at(next(found[0] for found in layer.anywhere if found))
+    final = _final(layer, final_id, final_name)
     if final is not None:
-        times.final_row, times.tuned_ms = row_of[final], tables.ms[final]
-        times.name_of_final, times.runner_of_final = tables.kernel_at(final), tables.runners.names[tables.runner[final]]
-    times.winner_classes = ["unknown" if won.index is None else tables.class_at(won.index) for won in winners]
-    if final_id is None:
-        _choose(times, tables, rows, winners)
-    times.best = _best(times, tables, best, anywhere, row_of)
+        index, times.final_row = final
+        times.tuned_ms, times.name_of_final, times.runner_of_final = layer.ms(index), tables.kernel_at(index), tables.runner_at(index)
+    elif final_id is None and final_name is None:
+        _choose(times, layer)
+    times.best = _best(times, layer)
     return times
 
 
-def _format(tables: Tables, row: int) -> str | None:
-    return tables.formats.names[tables.format[row]] if tables.format[row] >= 0 else None
+def _anywhere(tables: Tables, condensed: Condensed, rows: list[int], kind: int) -> tuple[int, int] | None:
+    found = [(index, row) for row in rows if (index := condensed.best[row][kind]) != ABSENT]
+    return min(found, key=lambda pair: tables.ms[pair[0]]) if found else None
 
 
-def _find(tables: Tables, row: int, id_: str | None) -> int | None:
-    """The fastest timed tactic of a combination with this id."""
-    found = [i for i in tables.span(row) if tables.tactic_id(i) == id_]
-    return min(found, key=lambda i: tables.ms[i]) if found else None
-
-
-def _final(tables: Tables, rows: list[int], winners: list[Won], final_id: str | None) -> int | None:
-    """The timed tactic that the engine runs: among the winners if one has its id, else among all that were timed."""
-    if final_id is None:
+def _final(layer: _Layer, final_id: str | None, final_name: str | None) -> tuple[int, int] | None:
+    """The timed tactic that the engine runs: a combination's choice if one is it, else the fastest that was timed."""
+    if final_id is None and final_name is None:
         return None
-    won = [w.index for w in winners if w.index is not None and tables.tactic_id(w.index) == final_id]
-    timed = won or [i for row in rows if (i := _find(tables, row, final_id)) is not None]
-    return min(timed, key=lambda i: tables.ms[i]) if timed else None
+
+    def fits(index: int) -> bool:
+        if final_id is not None:
+            return layer.tables.tactic_id(index) == final_id
+        return layer.tables.kernel_at(index) == final_name
+
+    won = [(layer.condensed.winner[row], row) for row in layer.rows if layer.condensed.winner[row] != ABSENT]
+    found = [pair for pair in won if fits(pair[0])] or [(i, row) for row in layer.rows for i in layer.tables.span(row) if fits(i)]
+    return min(found, key=lambda pair: layer.ms(pair[0])) if found else None
 
 
-def _choose(times: LayerTimes, tables: Tables, rows: list[int], winners: list[Won]) -> None:
+def _choose(times: LayerTimes, layer: _Layer) -> None:
     """Without dump: the class is known only if every combination chose, and all chose one class."""
-    complete = all(tables.chosen[row] for row in rows if len(tables.span(row)))
-    classes = set(times.winner_classes)
-    if not complete or len(classes) != 1 or "unknown" in classes:
+    tables = layer.tables
+    used = [row for row in layer.rows if tables.chosen(row) or len(tables.span(row))]
+    winners = [layer.condensed.winner[row] for row in used]
+    if not used or ABSENT in winners or not all(tables.chosen(row) for row in used):
         return
-    indices = [won.index for won in winners if won.index is not None]
-    names = {tables.kernel_at(i) for i in indices}
-    ids = {tables.tactic_id(i) for i in indices}
-    runners = {tables.runners.names[tables.runner[i]] for i in indices}
+    classes = {tables.class_at(i) for i in winners}
+    if len(classes) != 1 or "unknown" in classes:
+        return
     times.choice = Tactic(
-        name=names.pop() if len(names) == 1 else None,
-        kind=tables.class_at(indices[0]),
-        id=ids.pop() if len(ids) == 1 else None,
-        runner=runners.pop() if len(runners) == 1 else None,
+        name=_only({tables.kernel_at(i) for i in winners}),
+        kind=tables.class_at(winners[0]),
+        id=_only({tables.tactic_id(i) for i in winners}),
+        runner=_only({tables.runner_at(i) for i in winners}),
         how="choice",
     )
-    times.choice_line = tables.at[winners[-1].row]
-    if len(winners) == 1:
-        times.final_row, times.tuned_ms = winners[0].row, tables.ms[indices[0]]
+    times.choice_line = tables.line_of(used[-1])
+    if len(used) == 1:
+        times.final_row, times.tuned_ms = used[0], layer.ms(winners[0])
 
 
-def _best(
-    times: LayerTimes, tables: Tables, best: dict[tuple[str, int], int], anywhere: dict[str, int], row_of: dict[int, int]
-) -> Best | None:
-    known = [i for kind, i in anywhere.items() if kind != "unknown"]
-    if not known:
+def _only(values: set[str | None] | set[str]) -> str | None:
+    return next(iter(values)) if len(values) == 1 else None
+
+
+def _best(times: LayerTimes, layer: _Layer) -> Best | None:
+    """Within the final tactic's combination, else within that of the fastest; a class that it lacks is taken from all."""
+    if not any(layer.anywhere[:2]):
         return None
     row = times.final_row
     if row is None:
-        row = row_of[min(anywhere.values(), key=lambda i: tables.ms[i])]
-    picked: dict[str, int | None] = {kind: best.get((kind, row), anywhere.get(kind)) for kind in ("sparse", "dense")}
-    here = all(i is not None and row_of[i] == row for i in picked.values())
-    times_of = {kind: None if i is None else BestTime(ms=tables.ms[i], format=_format(tables, row_of[i])) for kind, i in picked.items()}
-    return Best(sparse=times_of["sparse"], dense=times_of["dense"], comparable=here and _format(tables, row) is not None)
+        row = min((found for found in layer.anywhere if found), key=lambda found: layer.ms(found[0]))[1]
+    here = layer.condensed.best[row]
+    picked = [(here[kind], row) if here[kind] != ABSENT else layer.anywhere[kind] for kind in (SPARSE, DENSE)]
+    sparse, dense = (None if found is None else BestTime(ms=layer.ms(found[0]), format=times.formats[found[1]]) for found in picked)
+    comparable = all(found is not None and found[1] == row for found in picked) and times.formats[row] is not None
+    return Best(sparse=sparse, dense=dense, comparable=comparable)

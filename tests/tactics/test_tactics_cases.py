@@ -33,7 +33,8 @@ def projected(build: dict, wanted: dict) -> dict:
 
 def fact(layer: dict, path: str):
     if path == "reason":
-        return layer["reasons"][0]["code"] if layer["reasons"] else None
+        codes = [reason["code"] for reason in layer["reasons"]]
+        return codes[0] if len(codes) == 1 else codes
     for step in path.split("."):
         layer = layer[step]
     return layer

@@ -1,0 +1,203 @@
+"""Files, folders, stdin, .gz and .zst as one stream of bytes each: bounded, hashed, and told apart by content."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import io
+import re
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Literal
+
+from pipeline.errors import InputError
+
+Kind = Literal["log", "json", "plan"]
+
+BLOCK_BYTES = 1 << 20
+SNIFF_BYTES = 1 << 16
+MAX_TEXT_BYTES = 64 << 30
+"""Of one file, unpacked: more is a decompression bomb."""
+MAX_LINE_BYTES = 32 << 20
+MAX_JSON_BYTES = 1 << 30
+MAX_FOLDER_FILES = 10_000
+MAX_ZSTD_WINDOW = 1 << 27
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_PLANS = (b"ftrt", b"ptrt")
+_JSON = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
+_ANSI = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+
+
+def expand(sources: Sequence[str]) -> list[tuple[str, bool]]:
+    """The files behind the given paths, folders opened up in sorted order.
+
+    Returns:
+        (path, named) pairs; `named` is False for a file that only a folder brought in: it may be anything.
+    """
+    files: list[tuple[str, bool]] = []
+    for source in sources:
+        folder = Path(source)
+        if source == "-" or not folder.is_dir():
+            files.append((source, True))
+            continue
+        inside = sorted(path for path in folder.rglob("*") if path.is_file())
+        if len(inside) > MAX_FOLDER_FILES:
+            raise InputError(
+                f"the folder holds {len(inside)} files",
+                where=source,
+                hint=f"name the logs, or a folder of at most {MAX_FOLDER_FILES} files",
+            )
+        files += [(str(path), False) for path in inside]
+    return files
+
+
+class _Hashed(io.RawIOBase):
+    """A file whose bytes are hashed as they are read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.digest = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.file.read(size)
+        self.digest.update(data)
+        return data
+
+
+class Opened:
+    """One source, opened. Use as a context manager; `sha256` is of the file as it is stored, known once it was read."""
+
+    def __init__(self, path: str, *, hashing: bool = True) -> None:
+        self.path = path
+        self.hashing = hashing
+        try:
+            self._file: IO[bytes] = sys.stdin.buffer if path == "-" else Path(path).open("rb", buffering=0)
+        except OSError as error:
+            raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
+        self._hashed = _Hashed(self._file)
+        self._errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
+        self._text = self._unpacked()
+        self._start = b""
+        while len(self._start) < SNIFF_BYTES and (more := self._read(BLOCK_BYTES)):
+            self._start += more
+        self._bom = next(
+            (name for bom, name in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")) if self._start.startswith(bom)),
+            None,
+        )
+        self.kind: Kind = self._kind()
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.path != "-":
+            self._file.close()
+
+    @property
+    def sha256(self) -> str:
+        """Hex digest of the stored bytes; reads what is left of them."""
+        while self._hashed.read(BLOCK_BYTES):
+            pass
+        return self._hashed.digest.hexdigest()
+
+    def _unpacked(self) -> IO[bytes]:
+        source: IO[bytes] = self._hashed if self.hashing else self._file  # type: ignore[assignment]
+        first = b""
+        while len(first) < 4 and (more := self._guard(source, 4 - len(first))):
+            first += more
+        rejoined: IO[bytes] = _Rejoined(first, source)  # type: ignore[assignment]
+        if first.startswith(_GZIP):
+            import gzip
+
+            return gzip.GzipFile(fileobj=rejoined)  # type: ignore[return-value]
+        if first.startswith(_ZSTD):
+            import zstandard
+
+            self._errors = (*self._errors, zstandard.ZstdError)
+            reader = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW).stream_reader(rejoined, read_across_frames=True)
+            return reader
+        return rejoined
+
+    def _guard(self, source: IO[bytes], size: int) -> bytes:
+        """Read; a damaged archive or disk is the input's fault."""
+        try:
+            return source.read(size)
+        except self._errors as error:
+            raise InputError(f"cannot read the file: {error}", where=self.path, hint="the file is damaged or cut; copy it again") from None
+
+    def _read(self, size: int) -> bytes:
+        return self._guard(self._text, size)
+
+    def _kind(self) -> Kind:
+        if self._start.startswith(_PLANS):
+            return "plan"
+        return "json" if _JSON.match(self._decoded(self._start[:4096])) else "log"
+
+    def _decoded(self, data: bytes) -> bytes:
+        return data.decode(self._bom, "replace").lstrip("\ufeff").encode() if self._bom else data.removeprefix(codecs.BOM_UTF8)
+
+    def whole(self, limit: int = MAX_JSON_BYTES) -> bytes:
+        """All bytes, for a document that must be parsed at once."""
+        parts, size = [self._start], len(self._start)
+        while data := self._read(BLOCK_BYTES):
+            parts.append(data)
+            size += len(data)
+            if size > limit:
+                raise InputError(f"larger than {limit >> 20} MiB", where=self.path, hint="this is no layer info, profile or times file")
+        return self._decoded(b"".join(parts))
+
+    def blocks(self) -> Iterator[bytes]:
+        """The text in blocks that end with a line feed (the last one may not), without colours and carriage returns."""
+        decode = codecs.getincrementaldecoder(self._bom or "utf-8")("replace")
+        rest: list[bytes] = []
+        total, data, first = 0, self._start, True
+        held = 0
+        while data:
+            total += len(data)
+            if total > MAX_TEXT_BYTES:
+                raise InputError(f"unpacks to more than {MAX_TEXT_BYTES >> 30} GiB", where=self.path, hint="cut the file into builds")
+            if self._bom:
+                data = decode.decode(data).encode()
+            if first:
+                data, first = data.removeprefix(codecs.BOM_UTF8), False
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield _clean(b"".join([*rest, data[:end]]))
+                rest, held = [data[end:]], len(data) - end
+            else:
+                rest.append(data)
+                held += len(data)
+                if held > MAX_LINE_BYTES:
+                    raise InputError(f"a line of more than {MAX_LINE_BYTES >> 20} MiB", where=self.path, hint="this is no log")
+            data = self._read(BLOCK_BYTES)
+        if last := b"".join(rest):
+            yield _clean(last)
+
+
+class _Rejoined(io.RawIOBase):
+    """The bytes read ahead, then the file."""
+
+    def __init__(self, first: bytes, source: IO[bytes]) -> None:
+        self.first, self.source = first, source
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if self.first:
+            first, self.first = (self.first, b"") if size < 0 else (self.first[:size], self.first[size:])
+            return first + (self.source.read(-1) if size < 0 else b"")
+        return self.source.read(size)
+
+
+def _clean(block: bytes) -> bytes:
+    if b"\x1b" in block:
+        block = _ANSI.sub(b"", block)
+    if b"\r" in block:
+        block = block.replace(b"\r\n", b"\n")
+    return block

@@ -1,0 +1,256 @@
+"""From messages to builds: which message belongs to which build, and what each form of message does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import cast
+
+from pipeline.records.tactics import Truncated
+from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, dump_10_layer, is_wait, version_of
+from pipeline.tactics.forms import COMPILED, VERBOSE_FORMS, find_form
+from pipeline.tactics.names import is_damaged
+from pipeline.tactics.sparsity import RawList
+from pipeline.tactics.tables import IGNORED, NONE, REFORMAT, Tables
+
+_NUMBER = re.compile(r"\d{1,12}(?:\.\d{0,18})?")
+
+
+class Stream:
+    """The messages of one process of one file, in order."""
+
+    def __init__(self, source: int, process: str | None, builds: list[BuildLog]) -> None:
+        self.source = source
+        self.process = process
+        self.builds = builds
+        self.build = BuildLog(source, process)
+        self._profile_columns = 0
+        self._requested = False
+
+    # ---- boundaries
+
+    def _start(self) -> BuildLog:
+        self.build = BuildLog(self.source, self.process)
+        self._profile_columns = 0
+        self._requested = False
+        return self.build
+
+    def finish(self) -> None:
+        """The end of the stream."""
+        if self.build.is_build or self.build.loads_plan:
+            self._keep()
+
+    def _tuning(self) -> Tables:
+        """The tables that a timing line belongs to: after a closing line it begins another build."""
+        if self.build.closed:
+            self._start()
+        self._keep()
+        return self.build.tables
+
+    def tuning_tables(self) -> Tables | None:
+        """The tables of the build at hand, once timing lines of it were seen; None where the next one would begin a build."""
+        return None if self.build.closed or not self.build.tables.began else self.build.tables
+
+    def _keep(self) -> None:
+        if not any(build is self.build for build in self.builds):
+            self.builds.append(self.build)
+
+    # ---- messages
+
+    def take(self, message: Message) -> None:
+        """Understand one message."""
+        self._note(message)
+        if self._profile_columns and self._profile_row(message):
+            return
+        form = find_form(message.text)
+        if form is None:
+            self.build.facts.take(message.text, self.source, message.line)
+            return
+        match = COMPILED[form].match(message.text)
+        if match is None:
+            return
+        handler = HANDLERS.get(form)
+        if handler is not None:
+            handler(self, match, message)
+        if form in VERBOSE_FORMS:
+            self.build.verbose = True
+        if form != "device-request":
+            self._requested = False
+
+    def _note(self, message: Message) -> None:
+        if message.level:
+            self.build.info = True
+            self.build.verbose = self.build.verbose or message.level == "verbose"
+
+    def banner(self, match: re.Match[str], message: Message) -> None:
+        if self.build.is_build or self.build.loads_plan:
+            self._start()
+        build = self.build
+        build.command = (match["command"] or "").strip()
+        build.tensorrt = version_of(match["version"]) if match["version"] else None
+        build.command_line = message.line
+        build.loads_plan = "--loadEngine" in build.command
+        self._keep()
+
+    def verdict(self, match: re.Match[str], message: Message) -> None:
+        self.build.closed = True
+        self.build.result = "failed" if match["word"] == "FAILED" else "passed"
+        self._keep()
+
+    def closing(self, match: re.Match[str], message: Message) -> None:
+        if not self.build.loads_plan:
+            self.build.closed = True
+            self._keep()
+
+    def failed(self, match: re.Match[str], message: Message) -> None:
+        self.build.result = "failed"
+
+    def option_sparsity(self, match: re.Match[str], message: Message) -> None:
+        self.build.sparsity = cast(Mode, match["mode"].lower())
+        self._keep()
+
+    def sparsity(self, match: re.Match[str], message: Message) -> None:
+        raw = RawList(self.source, message.line, message.text, message.width, message.whole, message.followers)
+        if raw.kind == "eligible" and self.build.closed and any(known.kind == "eligible" for known in self.build.lists):
+            self._start()
+        open_layer = self.build.tables.open_layer
+        raw.region = open_layer if open_layer and "ForeignNode" in open_layer else None
+        self.build.lists.append(raw)
+        self.build.info = True
+        self._keep()
+
+    def costs(self, match: re.Match[str], message: Message) -> None:
+        tables = self._tuning()
+        tables.costs(self._layer(tables, match["layer"].strip(), message))
+
+    def combination(self, match: re.Match[str], message: Message) -> None:
+        tables = self._tuning()
+        tables.combination(tables.formats.number(match["format"]), message.line)
+
+    def reformat(self, match: re.Match[str], message: Message) -> None:
+        self._tuning().reformat()
+
+    def runner(self, match: re.Match[str], message: Message) -> None:
+        tables = self._tuning()
+        layer, runner = match["layer"], match["runner"]
+        ignored = REFORMAT.match(layer) or REFORMAT.match(runner)
+        tables.timing_runner(IGNORED if ignored else self._layer(tables, layer, message), tables.runners.number(runner), message.line)
+
+    def _layer(self, tables: Tables, name: str, message: Message) -> int:
+        """The number of a layer's name; a damaged one is no name."""
+        if not name:
+            return NONE
+        if is_damaged(name) or not message.whole:
+            self.build.truncated.append(Truncated(source=self.source, line=message.line, text=name))
+            return NONE
+        return tables.layers.number(name)
+
+    def tactic_named(self, match: re.Match[str], message: Message) -> None:
+        self._tuning().timed(match["name"], match["id"].lower(), float(match["ms"]), message.line)
+
+    def tactic(self, match: re.Match[str], message: Message) -> None:
+        self._tuning().timed(None, match["id"].lower(), float(match["ms"]), message.line)
+
+    def tactic_skipped(self, match: re.Match[str], message: Message) -> None:
+        self._tuning().skip()
+
+    def set_name(self, match: re.Match[str], message: Message) -> None:
+        self._tuning().set_name(match["name"], match["id"].lower() if match["id"] else None)
+
+    def fastest(self, match: re.Match[str], message: Message) -> None:
+        tables = self.build.tables
+        if match["layer"] and tables.nameless and not self.build.closed:
+            tables.fastest(self._layer(tables, match["layer"], message))
+
+    def chose(self, match: re.Match[str], message: Message) -> None:
+        if not self.build.closed:
+            self.build.tables.chose(match["id"].lower(), message.line)
+            self._keep()
+
+    def skip_tactic(self, match: re.Match[str], message: Message) -> None:
+        if not self._requested:  # else the line before told of the same tactic
+            self.build.tables.skip()
+
+    def device_request(self, match: re.Match[str], message: Message) -> None:
+        self.build.tables.skip()
+        self._requested = True
+
+    def calibration(self, match: re.Match[str], message: Message) -> None:
+        self.build.calibrated()
+
+    def deepstream(self, match: re.Match[str], message: Message) -> None:
+        """Another inference element, or a second try, is another engine."""
+        uid, build = match["uid"], self.build
+        again = "rebuild" in message.text or "re-build" in message.text
+        if build.is_build and (again or (build.uid is not None and build.uid != uid)):
+            build = self._start()
+        build.uid = uid
+
+    def profile_begin(self, match: re.Match[str], message: Message) -> None:
+        self._profile_columns = 4
+
+    def _profile_row(self, message: Message) -> bool:
+        """One row of `--dumpProfile`: the name may hold blanks, so the numbers are taken from the right."""
+        text = message.text.strip()
+        if "Time (ms)" in text and "Layer" in text:
+            self._profile_columns = 4 if "Median" in text else 3
+            return True
+        words = text.rsplit(None, self._profile_columns)
+        if len(words) != self._profile_columns + 1 or not all(_NUMBER.fullmatch(word) for word in words[1:]):
+            if not text:
+                return True
+            self._profile_columns = 0
+            return False
+        if words[0] == "Total":
+            self._profile_columns = 0
+        elif not is_wait(words[0]) and not is_damaged(words[0]) and message.whole:
+            self.build.profile_ms[words[0]] = float(words[2])
+        return True
+
+    def dump_8(self, match: re.Match[str], message: Message) -> None:
+        self._keep()
+
+    def dump_8_layer(self, match: re.Match[str], message: Message) -> None:
+        if is_damaged(match["name"]) or not message.whole:
+            self.build.truncated.append(Truncated(source=self.source, line=message.line, text=match["name"]))
+            return
+        layer = DumpLayer(match["name"], message.line, self.source, match["type"], None, match["id"].lower(), formats=match["io"])
+        self.build.dump.append(layer)
+        self._keep()
+
+    def dump_10_layer(self, match: re.Match[str], message: Message) -> None:
+        if is_damaged(match["name"]) or not message.whole:
+            self.build.truncated.append(Truncated(source=self.source, line=message.line, text=match["name"]))
+            return
+        self.build.dump.append(dump_10_layer(match["name"], match["type"], match["rest"], message.line, self.source))
+        self._keep()
+
+
+HANDLERS: dict[str, Callable[[Stream, re.Match[str], Message], None]] = {
+    "banner": Stream.banner,
+    "verdict": Stream.verdict,
+    "closing": Stream.closing,
+    "closing-polygraphy": Stream.closing,
+    "build-failed": Stream.failed,
+    "no-implementation": Stream.failed,
+    "option-sparsity": Stream.option_sparsity,
+    "sparsity": Stream.sparsity,
+    "costs": Stream.costs,
+    "combination": Stream.combination,
+    "reformat": Stream.reformat,
+    "runner": Stream.runner,
+    "tactic-named": Stream.tactic_named,
+    "tactic": Stream.tactic,
+    "tactic-skipped": Stream.tactic_skipped,
+    "set-name": Stream.set_name,
+    "fastest": Stream.fastest,
+    "chose": Stream.chose,
+    "skip-tactic": Stream.skip_tactic,
+    "device-request": Stream.device_request,
+    "calibration": Stream.calibration,
+    "deepstream-uid": Stream.deepstream,
+    "profile-begin": Stream.profile_begin,
+    "dump-8": Stream.dump_8,
+    "dump-8-layer": Stream.dump_8_layer,
+    "dump-10-layer": Stream.dump_10_layer,
+}
