@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 
@@ -50,7 +51,7 @@ class Way:
         factors = self.draw(st.permutations(_factors(prod(self.shape))))
         cuts = sorted(self.draw(st.lists(st.integers(0, len(factors)), min_size=1, max_size=3)))
         edges = [0, *cuts, len(factors)]
-        shape = [prod(factors[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+        shape = [prod(factors[a:b]) for a, b in pairwise(edges)]
         self.shape = tuple(shape)
         wild = self.draw(st.integers(-1, len(shape) - 1))
         self.node("Reshape", self.constant(np.array([-1 if dim == wild else size for dim, size in enumerate(shape)])))
