@@ -138,10 +138,11 @@ def nonzero(array: np.ndarray) -> np.ndarray:
     return np.asarray((np.asarray(array).view(kind) & kind.type(bits.magnitude)) != 0)
 
 
-def blocks(shape: tuple[int, ...], axis: int, limit: int = CHUNK) -> Iterator[Block]:
-    """Cut an array into blocks of about `limit` values, whole groups of 4 along `axis`, contiguous where it is C-ordered."""
+def blocks(shape: tuple[int, ...], axis: int, limit: int | None = None) -> Iterator[Block]:
+    """Cut an array into blocks of at most `limit` (`CHUNK`) values, whole groups of 4 along `axis`, contiguous where it is C-ordered."""
     if 0 in shape:
         return
+    limit = limit or CHUNK
     steps = list(shape)
     least = [min(GROUP, size) if dim == axis else 1 for dim, size in enumerate(shape)]
     for dim in range(len(shape)):

@@ -29,8 +29,8 @@ def prune(path: Path, output: Path, patterns: Sequence[str] = ()) -> PruneReport
 
 
 def preflight(path: Path, typing: str | None = None) -> ParseReport:
-    """Let TensorRT's own parser read a model; see `pipeline.graph.preflight`."""
-    from pipeline.graph.preflight import preflight as run
+    """Let TensorRT's own parser read a model; see `pipeline.graph.parsing`."""
+    from pipeline.graph.parsing import preflight as run
 
     return run(path, typing)
 

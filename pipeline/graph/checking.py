@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.graph.judge import Judgement, judge
+from pipeline.graph.judge import Judgement, Pages, judge
 from pipeline.graph.model import Model, open_model
 from pipeline.graph.rules import apply_rules
 from pipeline.graph.scopes import node_name
@@ -28,7 +28,8 @@ def check(path: Path, target: Target) -> CheckReport:
     understood = aim(target)
     model = open_model(path, hashed=True)
     seen = trace(model)
-    judged = [judge(sighting, model.tensors.release) for sighting in seen.sightings]
+    pages = Pages(model.tensors.release)
+    judged = [judge(sighting, pages) for sighting in seen.sightings]
     kept = [one for one in judged if not one.invalid]
     groups = siblings(kept)
     layers = [_layer(one, groups[at], understood) for at, one in enumerate(kept)]

@@ -10,7 +10,7 @@ from pipeline.graph import arithmetic
 from pipeline.graph.dtypes import ELEMENT_TYPES, is_integer, numpy_type
 from pipeline.graph.moves import Move
 from pipeline.graph.scopes import Call, Const, Quantized
-from pipeline.graph.values import NotFoldedError, Value, leaves
+from pipeline.graph.values import NotFoldedError, Value, leaves, refuse_spread
 
 Moves = Callable[[Call, tuple[int, ...]], list[Move]]
 MOST_INTS = 1 << 16
@@ -70,6 +70,7 @@ def _expand(call: Call, shape: tuple[int, ...]) -> list[Move]:
     import numpy as np
 
     wanted = np.broadcast_shapes(shape, ints(call, 1) or ())
+    refuse_spread(wanted, prod(shape))
     return [Move.broadcast(shape, wanted)]
 
 
@@ -177,7 +178,8 @@ def weight_among(consts: list[Const], values: list[Value]) -> int:
         stored = sum(leaf.view.size for leaf in leaves(values[at]))
         return not _is_mask(values[at]), stored if consts[at].name else 0
 
-    return max(range(len(consts)), key=rank)
+    real = [at for at in range(len(consts)) if values[at].size > 1] or [0]
+    return real[0] if len(real) == 1 else max(real, key=rank)
 
 
 def _is_mask(value: Value) -> bool:

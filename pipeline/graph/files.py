@@ -24,9 +24,9 @@ class MappedFile:
 
         self.path = path
         try:
-            with path.open("rb") as file:
-                self.size = file.seek(0, 2)
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None
+            self._file = path.open("rb")
+            self.size = self._file.seek(0, 2)
+            self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None
         except OSError as error:
             raise InputError(f"cannot read the file: {error.strerror or error}", where=str(path)) from None
         self.bytes: np.ndarray = np.frombuffer(self._map if self._map else b"", dtype=np.uint8)
@@ -35,6 +35,8 @@ class MappedFile:
         self._hashed = hashed
         if hashed:
             self._hasher.start()
+        else:
+            self._file.close()
 
     @property
     def data(self) -> memoryview:
@@ -54,7 +56,8 @@ class MappedFile:
 
     def _hash(self) -> None:
         digest = hashlib.sha256()
-        with self.path.open("rb") as file:
+        with self._file as file:
+            file.seek(0)
             while chunk := file.read(HASH_BYTES):
                 digest.update(chunk)
         self._digest = digest.hexdigest()

@@ -19,8 +19,29 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-RELEASE_BYTES = 1 << 28
+RELEASE_BYTES = 1 << 26
 """Bytes read of mapped files before their pages are given back."""
+
+
+class Pages:
+    """Gives back the memory of mapped files after every `RELEASE_BYTES` that were read of them."""
+
+    def __init__(self, release: Callable[[], None]) -> None:
+        self._release = release
+        self._read = 0
+
+    def reader(self, value: Value) -> pattern.Reader:
+        """A function that reads blocks of a value."""
+
+        def read(block: pattern.Block) -> np.ndarray:
+            found = value.read(block)
+            self._read += found.nbytes
+            if self._read > RELEASE_BYTES:
+                self._read = 0
+                self._release()
+            return found
+
+        return read
 
 
 @dataclass
@@ -48,13 +69,8 @@ class Judgement:
         return None if self.facts is None else self.facts.two_four
 
 
-def judge(sighting: Sighting, release: Callable[[], None]) -> Judgement:
-    """Judge one operand.
-
-    Args:
-        sighting: The operand.
-        release: Called now and then, to give back pages that were read.
-    """
+def judge(sighting: Sighting, pages: Pages) -> Judgement:
+    """Judge one operand."""
     result = Judgement(sighting)
     const = sighting.const
     if const is None:
@@ -73,13 +89,13 @@ def judge(sighting: Sighting, release: Callable[[], None]) -> Judgement:
         return result
     result.value = value
     result.segment = _segment(sighting, value.shape)
-    result.facts = survey(value, result.axis, result.segment, release)
+    result.facts = survey(value, result.axis, result.segment, pages)
     axes = [axis for axis in range(len(value.shape)) if axis != result.axis and value.shape[axis] > 1]
-    result.other_axes = [axis for axis in axes if holds(value, axis)]
+    result.other_axes = [axis for axis in axes if holds(value, axis, pages)]
     if result.facts.violating:
-        result.near = near_miss(value.read, value.shape, result.axis)
+        result.near = near_miss(pages.reader(value), value.shape, result.axis)
     if const.before is not None and const.before.shape == value.shape:
-        result.before = survey(const.before, result.axis, result.segment, release)
+        result.before = survey(const.before, result.axis, result.segment, pages)
     return result
 
 
@@ -107,29 +123,18 @@ def _segment(sighting: Sighting, shape: tuple[int, ...]) -> int | None:
     return shape[0] // group
 
 
-def survey(value: Value, axis: int, segment: int | None, release: Callable[[], None]) -> pattern.Facts:
+def survey(value: Value, axis: int, segment: int | None, pages: Pages) -> pattern.Facts:
     """The pattern's facts, read in the order in which the values lie in memory, located in the operand's own coordinates."""
     turned, order = in_memory_order(value)
-    since = 0
-
-    def read(block: pattern.Block) -> np.ndarray:
-        nonlocal since
-        found = turned.read(block)
-        since += found.nbytes
-        if since > RELEASE_BYTES:
-            since = 0
-            release()
-        return found
-
-    facts = pattern.survey_blocks(read, turned.shape, order.index(axis), segment=segment)
+    facts = pattern.survey_blocks(pages.reader(turned), turned.shape, order.index(axis), segment=segment)
     facts.located = [tuple(spot[order.index(dim)] for dim in range(len(spot))) for spot in facts.located]
     return facts
 
 
-def holds(value: Value, axis: int) -> bool:
+def holds(value: Value, axis: int, pages: Pages) -> bool:
     """Whether the operand is 2:4 along another axis; stops at the first block that is not."""
     turned, order = in_memory_order(value)
-    return pattern.holds(turned.read, turned.shape, order.index(axis))
+    return pattern.holds(pages.reader(turned), turned.shape, order.index(axis))
 
 
 def in_memory_order(value: Value) -> tuple[Value, tuple[int, ...]]:

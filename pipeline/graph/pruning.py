@@ -13,7 +13,7 @@ from pipeline import pattern
 from pipeline.errors import InputError, StageError
 from pipeline.graph.checking import described
 from pipeline.graph.constants import FOLLOWED, MOVES, TRT_FOLLOWED
-from pipeline.graph.judge import Judgement, in_memory_order, judge, survey
+from pipeline.graph.judge import Judgement, Pages, in_memory_order, judge, survey
 from pipeline.graph.model import Model, open_model
 from pipeline.graph.moves import Move
 from pipeline.graph.operators import OPERATORS
@@ -121,8 +121,8 @@ class _Layer:
 
 
 def _prune_in_place(model: Model, patterns: Sequence[str]) -> list[PrunedLayer]:
-    release = model.tensors.release
-    judged = [judge(sighting, release) for sighting in trace(model).sightings]
+    pages = Pages(model.tensors.release)
+    judged = [judge(sighting, pages) for sighting in trace(model).sightings]
     chosen = [one for one in judged if not one.invalid and _chosen(one, patterns)]
     for wanted in patterns:
         if not any(_chosen(one, [wanted]) for one in chosen):
@@ -133,11 +133,11 @@ def _prune_in_place(model: Model, patterns: Sequence[str]) -> list[PrunedLayer]:
         layer = _Layer(one)
         layers.append(layer)
         try:
-            _prune_layer(layer, patcher, release)
+            _prune_layer(layer, patcher)
         except (RefusedError, DoesNotFitError) as error:
             layer.action, layer.why = Action.REFUSED, str(error)
     patcher.close()
-    return [_record(layer, model) for layer in layers]
+    return [_record(layer, model, pages) for layer in layers]
 
 
 def _chosen(one: Judgement, patterns: Sequence[str]) -> bool:
@@ -145,7 +145,7 @@ def _chosen(one: Judgement, patterns: Sequence[str]) -> bool:
     return not patterns or any(glob(wanted, node_name(call.node), call.scope.path) for wanted in patterns)
 
 
-def _prune_layer(layer: _Layer, patcher: Patcher, release: object) -> None:
+def _prune_layer(layer: _Layer, patcher: Patcher) -> None:
     one = layer.one
     if one.two_four:
         layer.why = _shared(one)
@@ -223,12 +223,12 @@ def _shared(one: Judgement) -> str:
     return f"also read by {', '.join(others)}" if others else ""
 
 
-def _record(layer: _Layer, model: Model) -> PrunedLayer:
+def _record(layer: _Layer, model: Model, pages: Pages) -> PrunedLayer:
     one = layer.one
     call, const = one.sighting.call, one.sighting.const
     facts = one.facts
     if facts is not None and one.value is not None and one.axis is not None and not (const and const.computed):
-        facts = survey(one.value, one.axis, one.segment, model.tensors.release)
+        facts = survey(one.value, one.axis, one.segment, pages)
         if layer.action is not Action.REFUSED and not facts.two_four:
             raise StageError(
                 "the pruned weight is not 2:4", where=f"{model.path}: {node_name(call.node)}", hint="report this model as a bug"

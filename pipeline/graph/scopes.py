@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto
 
 
+MOST_STEPS = 32
+"""Operators on a constant's way that are named."""
+
+
 @dataclass(frozen=True)
 class Quantized:
     """The quantization that a constant went through on its way."""
@@ -46,7 +50,8 @@ class Const:
 
     def through(self, op: str, value: Value, **changes: object) -> Const:
         """This constant behind one more operator."""
-        return replace(self, load=lambda: value, path=(*self.path, op), **changes)  # type: ignore[arg-type]
+        path = (*self.path, op) if len(self.path) < MOST_STEPS else (*self.path[:MOST_STEPS], "...")
+        return replace(self, load=lambda: value, path=path, **changes)  # type: ignore[arg-type]
 
 
 @dataclass

@@ -51,7 +51,7 @@ def aim(target: Target) -> Aim:
 def _sm(text: str | None) -> Version | None:
     if text is None:
         return None
-    found = re.fullmatch(r"(?:sm_?)?(\d{1,2})\.?(\d)[a-z]?", text.strip().lower())
+    found = re.fullmatch(r"(?:sm_?)?(\d{1,2})\.?(\d)[af]?", text.strip().lower())
     if not found:
         raise InputError(f"compute capability {text!r} is none", where="--sm", hint="write it as 8.6")
     return int(found[1]), int(found[2])

@@ -19,7 +19,7 @@ from pipeline.graph.values import NotFoldedError, TooLargeError, Value
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
 
-MOST_VISITS = 2_000_000
+MOST_VISITS = 400_000
 """Nodes visited, each function body once per call: past that a file is taken for a malicious one."""
 STANDARD = ("", "ai.onnx")
 

@@ -25,6 +25,9 @@ MOST_NODES = 64
 MOST_BYTES = 1 << 30
 """Largest array that is computed as a whole, and kept."""
 
+MOST_SPREAD = 1 << 26
+"""Elements to which broadcasting may spread a much smaller constant."""
+
 Index = tuple[slice, ...]
 
 
@@ -175,9 +178,20 @@ def computed(name: str, how: Callable[..., np.ndarray], inputs: Sequence[Value],
     import numpy as np
 
     shape = np.broadcast_shapes(*(value.shape for value in inputs))
+    refuse_spread(shape, max(value.size for value in inputs))
     parts = tuple(broadcast(value, shape) for value in inputs)
     made = Computed(how, parts, shape, dtype, name, 1 + sum(part.nodes for part in parts))
     return of_array(made.array()) if made.nodes > MOST_NODES else made
+
+
+def refuse_spread(shape: tuple[int, ...], stored: int) -> None:
+    """Refuse to work through a shape that a file blows up from a few values.
+
+    Raises:
+        TooLargeError: the shape has more than `MOST_SPREAD` elements and many more than are stored.
+    """
+    if prod(shape) > max(MOST_SPREAD, 4 * stored):
+        raise TooLargeError(f"{stored} values are spread to a shape of {list(shape)}")
 
 
 def broadcast(value: Value, shape: tuple[int, ...]) -> Value:

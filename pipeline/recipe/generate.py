@@ -1,10 +1,11 @@
-"""Write what is made from the schemas: docs/recipes.md and docs/schema/*.json (`python -m pipeline.recipe.generate DOCS`)."""
+"""Write what is made from schemas and registries: recipes.md, rules.md and schema/*.json (`python -m pipeline.recipe.generate DOCS`)."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from pipeline.codes import document as rules
 from pipeline.recipe import document
 from pipeline.records import schemas
 
@@ -13,6 +14,7 @@ def generated() -> dict[str, str]:
     """Content by path below docs/."""
     return {
         "recipes.md": document.markdown(),
+        "rules.md": rules.markdown(),
         "schema/recipe.json": document.schema_text(),
         **{f"schema/{name}.json": schemas.schema_text(name) for name in schemas.RECORDS},
     }

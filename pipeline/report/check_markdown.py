@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 from pipeline.codes import get
-from pipeline.records.check import CheckReport, Outcome
-from pipeline.report.check_text import eligible, name, parse_lines, printable, summary
-
-_SPECIAL = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>#|!&~"})
-_MARK = {True: "yes", False: "no", None: "unknown"}
+from pipeline.records.check import CheckReport
+from pipeline.report.check_text import COLUMNS, grouped, located, name, parser, row, summary
+from pipeline.report.table import md, md_table
 
 
-def escape(text: str) -> str:
-    """Text of a file so that Markdown shows it and obeys none of it."""
-    return printable(text).translate(_SPECIAL)
-
-
-def lines(report: CheckReport) -> list[str]:
-    """The report as Markdown lines: summary, table, reasons, notes."""
-    out = [f"# 2:4 check of {escape(report.model.path)}", "", f"{summary(report)}.", ""]
-    if report.layers:
-        out += ["| layer | op | weight | shape | axis | type | 2:4 | zeros | eligible |", "|---|---|---|---|---|---|---|---|---|"]
-    for layer in report.layers:
-        cells = (
-            name(layer),
-            layer.op,
-            layer.weight if layer.weight is not None else "-",
-            "x".join(map(str, layer.shape)) if layer.shape is not None else "?",
-            "?" if layer.axis is None else str(layer.axis),
-            f"{layer.quantized} > {layer.dtype}" if layer.quantized else layer.dtype or "?",
-            _MARK[layer.two_four],
-            f"{layer.zero_fraction:.1%}" if layer.two_four is not None else "?",
-            eligible(layer),
-        )
-        out.append("| " + " | ".join(escape(cell) for cell in cells) + " |")
-    reasons = [
-        f"- {escape(name(layer))}: {rule.id} {get(rule.id).title}: {rule.outcome.value}: {escape(rule.text)}"
-        for layer in report.layers
-        for rule in layer.rules
-        if rule.outcome is not Outcome.PASS
-    ]
-    out += ["", "## Why", "", *reasons] if reasons else []
-    out += ["", "## Parser", "", *(f"- {escape(line.strip())}" for line in parse_lines(report) if line)] if report.parse else []
-    out += ["", "## Notes", "", *(f"- {escape(note)}" for note in report.notes)] if report.notes else []
-    return out
+def render(report: CheckReport) -> str:
+    """The report as Markdown: summary, layers, every rule that does not pass with its layers, the parser's word, notes."""
+    lines = [f"# 2:4 check of {md(report.model.path)}", "", f"{md(summary(report))}.", ""]
+    lines += md_table(COLUMNS, [row(layer) for layer in report.layers])
+    for rule_id, outcome, found in grouped(report):
+        code = get(rule_id)
+        lines += ["", f"## {outcome.value}: {rule_id} {md(code.title)}", "", md(code.text)]
+        lines += [f"Next: {md(code.next)}."] if code.next else []
+        lines += ["", *(f"- {md(name(layer))}: {md(rule.text + located(layer, rule))}" for layer, rule in found)]
+    if report.parse is not None:
+        lines += ["", "## Parser", "", *(f"- {md(line.strip())}" for line in parser(report) if line)]
+    if report.notes:
+        lines += ["", "## Notes", "", *(f"- {md(note)}" for note in report.notes)]
+    return "\n".join(lines) + "\n"

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from pipeline.records.prune import Action, PruneReport
-from pipeline.report.check_text import printable
+from pipeline.report.table import columns, text_table
+from pipeline.report.words import safe, wrapped
+
+COLUMNS = columns("~layer", "op", "~weight", ">axis", "action", ">zeroed", ">magnitude lost", ">zeros now")
 
 
-def lines(report: PruneReport) -> list[str]:
-    """A table of layers, why some were refused, and totals."""
-    rows: list[tuple[str, ...]] = [("layer", "op", "weight", "axis", "action", "zeroed", "magnitude lost", "zeros now")]
+def render(report: PruneReport, width: int = 80) -> str:
+    """A table of layers, what is worth knowing of some, and totals."""
+    rows = []
     for layer in report.layers:
-        name = f"{layer.graph}/{layer.node}" if layer.graph else layer.node
-        zeros = "?" if layer.zero_fraction is None else f"{layer.zero_fraction:.1%}"
-        axis = "?" if layer.axis is None else str(layer.axis)
-        lost = f"{layer.magnitude_lost:.1%}" if layer.action is Action.PRUNED else "-"
         rows.append(
-            (printable(name), layer.op, printable(layer.weight or "-"), axis, layer.action.value, str(layer.values_zeroed), lost, zeros)
+            [
+                f"{layer.graph}/{layer.node}" if layer.graph else layer.node,
+                layer.op,
+                layer.weight or "-",
+                "?" if layer.axis is None else str(layer.axis),
+                layer.action.value,
+                str(layer.values_zeroed),
+                f"{layer.magnitude_lost:.1%}" if layer.action is Action.PRUNED else "-",
+                "?" if layer.zero_fraction is None else f"{layer.zero_fraction:.1%}",
+            ]
         )
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    why = [f"{printable(layer.node)}: {printable(layer.why)}" for layer in report.layers if layer.why]
+    lines = text_table(COLUMNS, rows, width) or ["no operator that multiplies by a weight"]
+    for layer in report.layers:
+        lines += wrapped(f"{layer.node}: {layer.why}", width) if layer.why else []
     count = {action: sum(layer.action is action for layer in report.layers) for action in Action}
     total = ", ".join(f"{number} {action.value}" for action, number in count.items())
-    return [*table, *(["", *why] if why else []), "", f"{total}; written: {printable(report.output.path)}"]
+    return "\n".join([*lines, "", f"{total}; written: {safe(report.output.path)}"]) + "\n"

@@ -158,7 +158,7 @@ def test_nothing_is_overwritten_that_is_not_the_output(tmp_path):
     model = external_model()
     onnx.save(model, tmp_path / "in.onnx", save_as_external_data=True, location="d.bin", size_threshold=16)
     digest = (tmp_path / "d.bin").read_bytes()
-    with pytest.raises(InputError, match="another folder|keeps its name"):
+    with pytest.raises(InputError, match="keeps its name"):
         graph.prune(tmp_path / "in.onnx", tmp_path / "out.onnx")
     with pytest.raises(InputError, match="overwrite the model"):
         graph.prune(tmp_path / "in.onnx", tmp_path / "in.onnx")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError, MissingPackageError
-from pipeline.graph import preflight_child
+from pipeline.graph import parsing_child
 from pipeline.graph.model import open_model
 from pipeline.graph.scopes import node_name
 from pipeline.records.check import ParseError, ParseReport
@@ -50,14 +50,14 @@ def preflight(path: Path, typing: str | None = None, *, parsers: Sequence[str] =
 
 def _ask(name: str, path: Path, typing: str | None, timeout_s: float) -> dict[str, Any]:
     # By file and with -P: neither the working folder nor this package's modules may hide others.
-    command = [sys.executable, "-P", str(preflight_child.__file__), name, str(path.resolve()), typing or "any"]
+    command = [sys.executable, "-P", str(parsing_child.__file__), name, str(path.resolve()), typing or "any"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired:
         return _crashed(name, f"the parser did not end within {timeout_s:.0f} s")
     for line in reversed(done.stdout.splitlines()):
-        if line.startswith(preflight_child.MARK):
-            found: dict[str, Any] = json.loads(line[len(preflight_child.MARK) :])
+        if line.startswith(parsing_child.MARK):
+            found: dict[str, Any] = json.loads(line[len(parsing_child.MARK) :])
             return found
     if done.returncode < 0:
         return _crashed(name, f"the parser ended its process with {signal.Signals(-done.returncode).name}")

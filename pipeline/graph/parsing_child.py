@@ -1,6 +1,6 @@
 """Parses one model with TensorRT's or TensorRT-RTX's own ONNX parser, alone in a process that it may crash.
 
-Usage: preflight_child.py MODULE MODEL strong|weak|any. Prints one line of JSON behind `MARK`. Imports nothing of sparsegate.
+Usage: parsing_child.py MODULE MODEL strong|weak|any. Prints one line of JSON behind `MARK`. Imports nothing of sparsegate.
 """
 
 from __future__ import annotations
