@@ -58,7 +58,7 @@ class Cell:
         return int((every == wanted).sum()), len(every)
 
 
-GATES = ("sparsegate", "two medians", "Welch, 3 runs", "Mann-Whitney", "peeking")
+GATES = ("sparsegate", "interval alone", "two medians", "Welch, 3 runs", "Mann-Whitney", "peeking")
 
 
 def run_cell(name: str, cv: float, design: Design, experiments: int, seed: int) -> Cell:
@@ -73,6 +73,7 @@ def run_cell(name: str, cv: float, design: Design, experiments: int, seed: int) 
             if where == "better":
                 cell.rounds.append(own.rounds)
                 cell.needed.append(own.needed[own.outcome == 0])
+            cell.add("interval alone", where, gates.alone(found, ratio, BUDGET, ALPHA, design))
             cell.add("two medians", where, gates.two_medians(found, ratio, BUDGET))
             cell.add("Welch, 3 runs", where, gates.welch(found, ratio, BUDGET, ALPHA))
             cell.add("Mann-Whitney", where, gates.mann_whitney(found, ratio, BUDGET, ALPHA))

@@ -172,7 +172,7 @@ class Joined:
             return both
         new, old = both
         metric = new.heads[head]
-        found = quality.loss(old.scores[head], new.scores[head], metric, self.alpha)
+        found = quality.loss(old.scores[head], new.scores[head], metric, self.alpha, budget)
         changed = int((old.answers[head] != new.answers[head]).sum()) if head in old.answers and head in new.answers else None
         return _loss(found, budget, self.alpha, more="" if changed is None else f"; {changed} answers differ")
 

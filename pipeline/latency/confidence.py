@@ -53,7 +53,7 @@ def centre(rounds: NDArray[np.float64], planned: int, alpha: float) -> Centre:
 
 
 def batch_means(rounds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means of consecutive rounds: [..., rounds] -> [..., batches], each `batch_length` long or one more."""
+    """Means of consecutive rounds: [..., rounds] -> [..., batches], nearly equal, at least `batch_length` long."""
     n = rounds.shape[-1]
     edges = np.linspace(0, n, n // batch_length(n) + 1).round().astype(int)
     return np.asarray(np.add.reduceat(rounds, edges[:-1], axis=-1) / np.diff(edges))

@@ -60,7 +60,8 @@ def pooled(batch: NDArray[np.int64], ms: NDArray[np.float64], quantile: float, w
     top = top[np.argsort(-ms[top], kind="stable")]
     sizes = np.bincount(batch, minlength=weights.shape[1])
     beyond = np.cumsum(weights[:, batch[top]], axis=1)
-    wanted = share * (weights @ sizes)
+    total = weights @ sizes
+    wanted = total - quantile * total + 1e-9 * total  # whole numbers must not fall short by rounding
     # the quantile is the largest value with more than the wanted weight at or above it
     at = np.minimum((beyond <= wanted[:, None]).sum(axis=1), keep - 1)
     return Tail(value, ms[top][at], effective_samples(batch, ms > value, sizes))

@@ -41,7 +41,7 @@ class Drop(NamedTuple):
     """Standard deviation of the paired difference of one sample."""
 
 
-def loss(reference: Scores, candidate: Scores, metric: str, alpha: float) -> Drop:
+def loss(reference: Scores, candidate: Scores, metric: str, alpha: float, budget: float | None = None) -> Drop:
     """How much worse the candidate is than the reference on the same samples.
 
     Right-or-wrong metrics: the exact paired test of `paired`, in shares (0.01 is one point). Others: bootstrap-t of the paired
@@ -52,6 +52,8 @@ def loss(reference: Scores, candidate: Scores, metric: str, alpha: float) -> Dro
         candidate: Score per sample, same order [n].
         metric: Name in `METRICS`.
         alpha: Error probability of each bound.
+        budget: Loss that the bounds are to be held against. An exact test is not quite monotone in the loss, so a bound that the
+            test at the budget itself does not confirm is moved to the budget, and decides nothing.
 
     Raises:
         InputError: the two were not scored on the same number of samples, or on none.
@@ -68,6 +70,10 @@ def loss(reference: Scores, candidate: Scores, metric: str, alpha: float) -> Dro
     value = float(difference.mean())
     if row.binary:
         low, high = paired.lower_bound(worse, better, n, alpha), paired.upper_bound(worse, better, n, alpha)
+        if budget is not None and high < budget and paired.p_below(worse, better, n, budget) > alpha:
+            high = budget
+        if budget is not None and low > budget and paired.p_above(worse, better, n, budget) > alpha:
+            low = budget
         return Drop(value, low, high, n, "exact paired test", worse, better, spread)
     bounds = bootstrap_t(difference, alpha) or (None, None)
     return Drop(value, bounds[0], bounds[1], n, "paired bootstrap-t", worse, better, spread)
@@ -109,14 +115,22 @@ def bootstrap_t(values: Scores, alpha: float) -> tuple[float, float] | None:
     if n > RESAMPLED_UP_TO:
         reach = NormalDist().inv_cdf(1 - alpha) * error
         return mean - reach, mean + reach
-    drawn = np.random.default_rng(SEED)
-    students = np.empty(REPLICATES)
-    for replicate in range(REPLICATES):
-        sample = values[drawn.integers(0, n, n)]
-        spread = sample.std(ddof=1)
-        students[replicate] = (sample.mean() - mean) / (spread / math.sqrt(n)) if spread > 0 else 0.0
-    low, high = np.quantile(students, [alpha, 1 - alpha])
+    low, high = np.quantile(_students(values), [alpha, 1 - alpha])
     return mean - float(high) * error, mean - float(low) * error
+
+
+def _students(values: Scores) -> Scores:
+    """Student's statistic of every bootstrap replicate [REPLICATES], a few replicates at a time to bound memory."""
+    n, mean = len(values), values.mean()
+    drawn = np.random.default_rng(SEED)
+    at_once = max(1, 1_000_000 // n)
+    found = []
+    for start in range(0, REPLICATES, at_once):
+        samples = values[drawn.integers(0, n, (min(at_once, REPLICATES - start), n))]
+        spread = samples.std(axis=1, ddof=1)
+        gap = samples.mean(axis=1) - mean
+        found.append(np.divide(gap * math.sqrt(n), spread, out=np.zeros_like(gap), where=spread > 0))
+    return np.concatenate(found)
 
 
 def needed(drop: Drop, budget: float, alpha: float) -> int | None:

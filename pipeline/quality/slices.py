@@ -46,7 +46,7 @@ def worst_slice(
         budget: Largest loss allowed in a slice.
         alpha: Error probability.
     """
-    drops = {name: loss(reference[inside], candidate[inside], metric, alpha) for name, inside in members.items()}
+    drops = {name: loss(reference[inside], candidate[inside], metric, alpha, budget) for name, inside in members.items()}
     over = holm([p_above(drop, metric, budget) for drop in drops.values()], alpha)
     found = [
         SliceDrop(name, drop, drop.high is not None and drop.high < budget, rejected)
