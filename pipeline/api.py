@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipeline.records.measurement import Measurement
     from pipeline.records.prune import PruneReport
     from pipeline.records.story import LayerStory
+    from pipeline.records.survey import Survey
     from pipeline.records.tactics import TacticReport
     from pipeline.records.verdict import Verdict
     from pipeline.tactics.require import Unmet
@@ -243,3 +244,13 @@ def explain(folder: str | Path, layer: str) -> LayerStory:
     from pipeline.verdict.story import tell
 
     return tell(judged(folder), layer)
+
+
+def survey(command: Sequence[str] | None = None, trtexec: str = "trtexec") -> Survey:
+    """What each backend could do on this machine, and on a target that `command` reaches."""
+    import msgspec
+
+    from pipeline.builders import survey as surveys
+
+    found = surveys.survey()
+    return found if command is None else msgspec.structs.replace(found, target=surveys.target_facts(command, trtexec))

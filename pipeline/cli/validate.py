@@ -22,13 +22,15 @@ def command(ctx: click.Context, recipe: Path, overrides: tuple[str, ...]) -> Non
     Exit code 0: right, and everything is there; 2: a wrong recipe, or something is missing.
     """
     from pipeline.recipe import load_recipe
-    from pipeline.recipe.readiness import needs
+    from pipeline.recipe.readiness import needs, warnings
 
     loaded = load_recipe(recipe, overrides)
     click.echo(f"{recipe}: a right recipe (name {loaded.recipe.name}, digest {loaded.digest[:12]})")
     found = needs(loaded)
     for need in found:
         click.echo(f"  {STATES[need.missing is None]:<8}{need.of:<8}{need.what}" + (f": {need.missing}" if need.missing else ""))
+    for text in warnings(loaded):
+        click.echo(f"  warning {text}")
     missing = [need for need in found if need.missing]
     for hint in dict.fromkeys(need.hint for need in missing if need.hint):
         click.echo(f"next: {hint}")

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError
+from pipeline.errors import SparsegateError
 from pipeline.recipe.load import LoadedRecipe
 from pipeline.sources import code
 
@@ -88,7 +88,7 @@ def _backend(loaded: LoadedRecipe) -> Iterator[Need]:
     section = loaded.sections["build"]
     try:
         facts = builders.describe(section["backend"], section)
-    except InputError as error:
+    except SparsegateError as error:
         yield Need("build", f"backend {section['backend']}", str(error.what), error.hint)
     else:
         yield Need("build", f"backend {section['backend']} ({', '.join(f'{key} {value}' for key, value in facts.items())})")
@@ -109,3 +109,25 @@ ROWS: tuple[Callable[[LoadedRecipe], Iterator[Need]], ...] = (_packages, _files,
 def needs(loaded: LoadedRecipe) -> list[Need]:
     """Everything that a run of the recipe needs of this machine, and whether it is there."""
     return [need for row in ROWS for need in row(loaded)]
+
+
+TUNES = frozenset({"tensorrt", "trtexec"})
+"""Backends whose engines are tuned for the opt shapes of their profiles."""
+
+
+def warnings(loaded: LoadedRecipe) -> list[str]:
+    """What is right and still likely not meant."""
+    from pipeline.builders.profiles import untuned_batches
+
+    sections = loaded.sections
+    if sections["build"]["backend"] not in TUNES:
+        return []
+    opt = sections["export"]["batch"]["opt"]
+    measured = sections["measure"]["batches"] or [opt]
+    profiles = sections["build"]["profiles"] or [{"": {"opt": [opt]}}]
+    untuned = untuned_batches(profiles, measured)
+    if not untuned:
+        return []
+    listed = ", ".join(map(str, untuned))
+    tuning = "no optimization profile has it as its opt shape: TensorRT tunes for opt alone (build.profiles)"
+    return [f"batch {listed} is measured, but {tuning}"]

@@ -282,6 +282,8 @@ class Measure(Section):
     """Stop when every latency rule is decided; intervals stay valid."""
     layer_passes: int = Field(3, ge=0)
     """Profiling passes for layer times."""
+    parity: bool = True
+    """Compare every engine's outputs with ONNX Runtime's and its twin's, at min, opt and max of each optimization profile."""
 
 
 class Rule(Section):

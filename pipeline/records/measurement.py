@@ -109,6 +109,28 @@ class Conditions(Part, frozen=True, kw_only=True):
     """What was seen of the machine while it timed, for people: clocks, power, temperature."""
 
 
+class EngineParity(Part, frozen=True, kw_only=True):
+    """One engine against one oracle at one shape of one profile, on one kind of input."""
+
+    engine: str
+    against: str
+    """`twin`: same weights, no sparsity flag; `onnxruntime`: the ONNX file."""
+    profile: int
+    shape: str
+    """`min`, `opt` or `max` of the profile."""
+    probe: str
+    """`random`; `nan` or `inf`: one such value in the first row; `rows`: one row repeated."""
+    max_rel: float
+    """Largest difference between finite values, as a share of the oracle's largest."""
+    lost_nonfinite: int = 0
+    """Values that are finite here and NaN or infinite in the oracle: sparse kernels skip products with zeros."""
+    new_nonfinite: int = 0
+    """Values that are NaN or infinite here and finite in the oracle."""
+    rows_differ: float = 0.0
+    """rows: largest difference between equal rows, as a share."""
+    passed: bool
+
+
 class Measurement(Record, frozen=True, kw_only=True, tag="sparsegate.measurement/1"):
     """Output of `measure` and of `bench`."""
 
@@ -121,6 +143,8 @@ class Measurement(Record, frozen=True, kw_only=True, tag="sparsegate.measurement
     """By arm; also `torch:dense` and `torch:masked`, carried along for comparison."""
     sizes: list[Size] = []
     energy: list[Energy] = []
+    parity: list[EngineParity] = []
+    """Does each engine compute what its ONNX file says?"""
     conditions: Conditions
     stopped: str = ""
     """Why sampling ended: decided, time limit, rounds."""

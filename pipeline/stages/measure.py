@@ -41,7 +41,7 @@ def key(sections: Sections, base: Path) -> dict[str, Any]:
 def execute(work: Work) -> Measurement:
     """Time the arms against each other, then profile, evaluate and weigh the first build of each."""
     from pipeline import builders, latency, sources
-    from pipeline.stages import timing
+    from pipeline.stages import engine_parity, timing
 
     engines = work.record("build", Engines)
     first_builds = [engine for engine in engines.engines if engine.repeat == 1]
@@ -53,6 +53,7 @@ def execute(work: Work) -> Measurement:
 
     samples, observed = timing.sample(backend, engines, data, batches, work, _decided(work))
     samples.save(work.folder / "samples.npz")
+    parity = engine_parity.compare(backend, engines, work)
     return Measurement(
         samples=work.artifact(work.folder / "samples.npz"),
         timings=latency.timings(samples, shapes, alpha),
@@ -60,7 +61,8 @@ def execute(work: Work) -> Measurement:
         layers=timing.layer_times(backend, first_builds, data, batches, work),
         quality={**_carried(work), **{engine.name: _evaluate(backend, engine, data, work) for engine in first_builds}},
         sizes=[size for engine in first_builds for size in _sizes(engine, work)],
-        conditions=timing.conditions(backend, engines, samples, observed),
+        parity=parity,
+        conditions=timing.conditions(backend, engines, samples, observed, parity),
         stopped="; ".join(f"{shape}: {sampling.stopped}" for shape, sampling in samples.sampling.items()),
     )
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pipeline.records.engines import Engine, Engines
-from pipeline.records.measurement import Conditions, LayerTime
+from pipeline.records.measurement import Conditions, EngineParity, LayerTime
 from pipeline.stages.base import Work
 
 if TYPE_CHECKING:
@@ -80,15 +80,16 @@ def sample(
     return Samples.concat(parts), observed
 
 
-def conditions(backend: Backend, engines: Engines, samples: Samples, observed: Observation) -> Conditions:
-    """What the times were taken under, and what was seen of the machine meanwhile."""
+def conditions(backend: Backend, engines: Engines, samples: Samples, observed: Observation, parity: Sequence[EngineParity]) -> Conditions:
+    """What the times were taken under, what was seen of the machine meanwhile, and whether the engines compute the right thing."""
     from pipeline import latency
+    from pipeline.builders.parity import failures
 
     return Conditions(
         backend=backend.name,
         device=engines.environment.get("gpu") or engines.environment.get("cpu") or "unknown",
         settings=backend.settings(),
-        warnings=observed.warnings,
+        warnings=[*observed.warnings, *failures(parity)],
         unobserved=observed.unobserved,
         readings=latency.readings(samples, observed.clocks),
         facts=observed.facts,

@@ -18,17 +18,20 @@ METRICS = {"gpu_compute": ("computeMs",), "host_latency": ("latencyMs",), "enque
 """Metric -> the field, or the two whose difference it is."""
 
 
-def read_json(file: Path) -> Any:
-    """Read a file that trtexec wrote.
+def read_json(file: Path) -> list[Any]:
+    """Read a list that trtexec wrote.
 
     Raises:
         StageError: it is missing or was cut.
     """
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
-        return json.loads(NOT_JSON.sub(lambda found: found[1] + {"nan": "NaN", "inf": "Infinity"}[found[2]], text))
+        found = json.loads(NOT_JSON.sub(lambda match: "NaN" if match[2] == "nan" else f"{match[1]}Infinity", text))
     except (OSError, ValueError) as error:
         raise StageError(f"trtexec left no readable file: {error}", where=str(file), hint="the log says how the run ended") from None
+    if not isinstance(found, list):
+        raise StageError("not a file that trtexec exports: no list", where=str(file))
+    return found
 
 
 def times(file: Path, count: int) -> dict[str, np.ndarray]:
@@ -40,8 +43,8 @@ def times(file: Path, count: int) -> dict[str, np.ndarray]:
     import numpy as np
 
     rows = read_json(file)
-    if not isinstance(rows, list) or len(rows) < count:
-        raise StageError(f"trtexec timed {len(rows) if isinstance(rows, list) else 0} inferences of {count}", where=str(file))
+    if len(rows) < count:
+        raise StageError(f"trtexec timed {len(rows)} inferences of {count}", where=str(file))
     try:
         return {
             metric: np.array([row[fields[0]] - (row[fields[1]] if len(fields) > 1 else 0.0) for row in rows[-count:]], dtype=np.float64)

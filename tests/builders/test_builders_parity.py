@@ -1,0 +1,97 @@
+"""Engine parity tells rounding from a wrong engine, and a NaN that spreads from one that is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from builder_cases import batch_profile, mlp, request
+
+from pipeline.builders import backend
+from pipeline.builders.parity import TOLERANCE, engine_parity, failures, probes, tolerance_of
+
+TYPES = {"x": "float32"}
+PROFILES = [batch_profile(), batch_profile(low=2, opt=3, high=5)]
+WEIGHT = np.random.default_rng(3).standard_normal((32, 4)).astype(np.float32)
+
+
+class Function:
+    """A session that computes a function."""
+
+    def __init__(self, function: Any) -> None:
+        self.run = lambda feeds: {"y": function(feeds["x"])}
+
+
+TRUE = Function(lambda x: x @ WEIGHT)
+
+
+def rows(function: Any, **options: Any) -> list[Any]:
+    return engine_parity(
+        "sparse", Function(function), {"twin": TRUE}, types=TYPES, profiles=PROFILES, tolerance=TOLERANCE["fp32"], **options
+    )
+
+
+def test_an_equal_engine_passes_at_every_shape_of_every_profile():
+    found = rows(lambda x: x @ WEIGHT)
+    assert len(found) == 2 * 3 * 4
+    assert all(row.passed for row in found)
+    assert failures(found) == []
+    assert {(row.profile, row.shape, row.probe) for row in found} == {
+        (profile, shape, probe) for profile in (0, 1) for shape in ("min", "opt", "max") for probe in ("random", "nan", "inf", "rows")
+    }
+
+
+def test_rounding_passes_and_a_changed_weight_does_not():
+    assert all(row.passed for row in rows(lambda x: (x @ WEIGHT) * np.float32(1 + 1e-6)))
+    wrong = WEIGHT.copy()
+    wrong[0, 0] += 1
+    found = [row for row in rows(lambda x: x @ wrong) if row.probe == "random"]
+    assert not any(row.passed for row in found)
+    assert "sparse does not compute what twin does" in failures(found)[0]
+
+
+def test_a_nan_that_spreads_to_other_samples_is_an_error():
+    spreading = lambda x: x @ WEIGHT + (0 if np.isfinite(x).all() else np.nan)  # noqa: E731
+    found = [row for row in rows(spreading) if row.probe in ("nan", "inf") and row.shape != "min"]
+    assert all(row.new_nonfinite > 0 and not row.passed for row in found)
+
+
+def test_a_lost_nan_is_a_fact_unless_nans_must_propagate():
+    losing = lambda x: np.nan_to_num(x, posinf=0.0) @ WEIGHT  # noqa: E731 (what skipping products with zeros does)
+    found = [row for row in rows(losing) if row.probe == "nan"]
+    assert all(row.lost_nonfinite > 0 and row.passed for row in found)
+    assert not any(row.passed for row in rows(losing, strict_nans=True) if row.probe == "nan")
+
+
+def test_a_result_that_depends_on_the_samples_place_is_an_error():
+    found = [row for row in rows(lambda x: x @ WEIGHT * np.linspace(1, 2, len(x))[:, None]) if row.probe == "rows" and row.shape != "min"]
+    assert all(row.rows_differ > 0.1 and not row.passed for row in found)
+
+
+@pytest.mark.parametrize("kind", ["int64", "int32", "bool", "float16", "bfloat16"])
+def test_inputs_have_the_engines_types(kind):
+    made = probes({"x": kind}, {"x": [2, 3]}, seed=0)
+    assert {str(feeds["x"].dtype) for feeds in made.values()} == {kind}
+    assert all(feeds["x"].shape == (2, 3) for feeds in made.values())
+
+
+def test_tolerances_follow_the_type():
+    assert tolerance_of("fp16", tf32=True, on_gpu=True) > tolerance_of("fp32", tf32=True, on_gpu=True)
+    assert (
+        tolerance_of("fp32", tf32=True, on_gpu=True)
+        > tolerance_of("fp32", tf32=False, on_gpu=True)
+        == tolerance_of("fp32", tf32=True, on_gpu=False)
+    )
+
+
+def test_a_stand_in_engine_against_onnx_runtime(standin, tmp_path):
+    model = mlp(tmp_path / "m.onnx")
+    trtexec, ort = backend("trtexec", standin()), backend("onnxruntime", {})
+    engine = trtexec.build(request(model), tmp_path / "a")
+    session, oracle = trtexec.load(engine, tmp_path / "a"), ort.load(ort.build(request(model), tmp_path / "b"), tmp_path / "b")
+    found = engine_parity(
+        "sparse", session, {"onnxruntime": oracle}, types=engine.inputs, profiles=[batch_profile(low=2, opt=2, high=2)], tolerance=1e-4
+    )
+    session.close()
+    assert all(row.passed for row in found)
