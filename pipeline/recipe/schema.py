@@ -137,12 +137,26 @@ class Phase(Section):
 class Masks(Section):
     """Which weights become 2:4, and by which criterion."""
 
-    criterion: Literal["magnitude"] = "magnitude"
-    """How the two weights to keep in a group of four are chosen."""
+    criterion: Literal["magnitude", "wanda", "sparsegpt", "sparsegpt-joint", "first-order"] = "magnitude"
+    """How the two weights to keep in a group of four are chosen (docs/methods.md compares them); all but magnitude look at
+    training samples, and the two sparsegpt update the weights that are kept."""
     include: list[str] = Field(default_factory=lambda: ["*"])
     """Patterns over module names: candidates."""
     exclude: list[str] = Field(default_factory=list)
     """Patterns over module names: stay dense."""
+    proposer: Literal["modelopt", "sparsegate"] = "modelopt"
+    """magnitude: nvidia-modelopt where it applies, or sparsegate for all layers (as much magnitude kept, faster)."""
+    calibration_samples: PositiveInt = 512
+    """Training samples, spread over the split, that criteria look at."""
+    siblings: Literal["together", "apart"] = "together"
+    """Layers that share an input and that TensorRT fuses side by side: masked all or none, or each for itself."""
+    permute_seconds: float = Field(0.0, ge=0)
+    """Time to search channel orders before masking, the model's function unchanged; 0 leaves them as they are."""
+    only_where_selected: str | None = None
+    """An earlier run's folder (relative to the recipe or the current folder, or `recipe/run-id`): layers in which none of its
+    builds selected a sparse tactic stay dense."""
+    stable_builds: PositiveInt = 3
+    """only_where_selected: least number of builds of the sparse arm in that run."""
 
 
 class Train(Section):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.records.artifact import Artifact
 from pipeline.records.io import Part, Record
 from pipeline.records.layers import WeightedLayer
+from pipeline.records.permutation import PermutationReport
 from pipeline.records.quality import Quality
 from pipeline.records.rung import Rung
 
@@ -22,8 +23,20 @@ class LayerDecision(Part, frozen=True, kw_only=True):
     criterion: str | None = None
     kept_magnitude: float | None = None
     """Share of the layer's absolute weight that the mask keeps, 0..1."""
+    output_error: float | None = None
+    """Calibrated criteria: squared error of the layer's output on the calibration set, relative to the output's own square."""
+    magnitude_error: float | None = None
+    """The same of the magnitude mask, to compare with."""
     proof: Rung = Rung.UNKNOWN
     """Rung 1: the mask tensor is 2:4 along TensorRT's reduction axis."""
+
+
+class CalibrationSet(Part, frozen=True, kw_only=True):
+    """The samples that a criterion looked at."""
+
+    digest: str
+    """sha256 over all tensors."""
+    samples: int
 
 
 class Checkpoint(Record, frozen=True, kw_only=True, tag="sparsegate.checkpoint/1"):
@@ -43,3 +56,7 @@ class Checkpoint(Record, frozen=True, kw_only=True, tag="sparsegate.checkpoint/1
     dense_quality: list[Quality] = []
     masked_quality: list[Quality] = []
     device: str = "cpu"
+    calibration: CalibrationSet | None = None
+    """What the criterion looked at; None where it looks at weights alone."""
+    permutation: PermutationReport | None = None
+    """What was permuted before masking; None where permutation was off."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pipeline.sparsity.permutation.permute import permute as permute
     from pipeline.sparsity.proposal import Proposal as Proposal
     from pipeline.sparsity.proposal import propose as propose
+    from pipeline.sparsity.selected import Returned as Returned
+    from pipeline.sparsity.selected import only_where_selected as only_where_selected
     from pipeline.sparsity.two_four import is_two_four as is_two_four
 
 _DOORS = {
@@ -28,12 +30,27 @@ _DOORS = {
     "hold": "holder",
     "is_two_four": "two_four",
     "mask_digest": "digests",
+    "Returned": "selected",
+    "only_where_selected": "selected",
     "permute": "permutation.permute",
     "propose": "proposal",
     "weights_digest": "digests",
 }
 
-__all__ = ["Frozen", "Holder", "Proposal", "freeze", "hold", "is_two_four", "mask_digest", "permute", "propose", "weights_digest"]
+__all__ = [
+    "Frozen",
+    "Holder",
+    "Proposal",
+    "Returned",
+    "freeze",
+    "hold",
+    "is_two_four",
+    "mask_digest",
+    "only_where_selected",
+    "permute",
+    "propose",
+    "weights_digest",
+]
 
 
 def __getattr__(name: str) -> Any:

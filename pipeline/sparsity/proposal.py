@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
 
-from pipeline.errors import StageError
+from pipeline.errors import InputError, StageError
+from pipeline.progress import Progress, silent
 from pipeline.records.checkpoint import LayerDecision
 from pipeline.records.rung import Rung
-from pipeline.sparsity import asp
+from pipeline.sparsity.calibration import Calibration
 from pipeline.sparsity.candidates import why_dense
-from pipeline.sparsity.choose import kept_share, magnitude_mask, refuse_nonfinite
+from pipeline.sparsity.choose import kept_share, refuse_nonfinite
+from pipeline.sparsity.criteria.first_order import Loss
+from pipeline.sparsity.criteria.run import CRITERIA, NOT_REACHED, Choice, Setting
+from pipeline.sparsity.siblings import dense_with_siblings, sibling_sets
 from pipeline.sparsity.sites import Site, find_sites
 from pipeline.sparsity.two_four import AXIS, is_two_four
 
@@ -28,6 +32,9 @@ class Proposal:
     decisions: list[LayerDecision]
     weights: dict[str, torch.Tensor] = field(default_factory=dict)
     """New values of masked weights, where the criterion updates them; empty otherwise."""
+    calibration_digest: str | None = None
+    """sha256 of the calibration batches, where the criterion used them."""
+    calibration_samples: int | None = None
 
     def apply(self, model: nn.Module) -> None:
         """Write the updated weights, if the criterion has any, into the model."""
@@ -45,55 +52,83 @@ def propose(
     exclude: Sequence[str] = (),
     calibration: Iterable[Any] | None = None,
     seed: int = 0,
+    proposer: str = "modelopt",
+    siblings: str = "together",
+    give_back: Mapping[str, str] | None = None,
+    loss: Loss | None = None,
+    progress: Progress = silent,
 ) -> Proposal:
     """Propose 2:4 masks along TensorRT's reduction axis; the model is left as it is.
 
     Args:
         model: Trained; its masked weights must be finite.
-        criterion: `magnitude`.
+        criterion: A key of `criteria.run.CRITERIA`: magnitude, wanda, sparsegpt, sparsegpt-joint, first-order.
         include: Globs over layer names: candidates (`*` any text, `?` one character, `[` literal).
         exclude: Globs over layer names: stay dense.
-        calibration: Batches of model inputs, for criteria that need them.
+        calibration: Batches of model inputs (a tensor, a tuple of positional or a mapping of keyword inputs), for all
+            criteria but magnitude; they run on the model's device in eval mode.
         seed: Of whatever the criterion draws.
+        proposer: magnitude: `modelopt` where it applies, or `sparsegate` alone (same kept magnitude, faster).
+        siblings: `together` masks layers that TensorRT fuses side by side all or none; `apart` ignores that.
+        give_back: Weight key -> why it stays dense after all: layers in which no sparse tactic was selected.
+        loss: first-order: from outputs and the batch's number to a scalar; random projections of the outputs when absent.
+        progress: Told of layers as they are done.
 
     Returns:
         The proposal; `decisions` covers every layer.
 
     Raises:
-        InputError: a pattern that matches no layer.
-        StageError: weights that are not finite, or a mask that is not 2:4 (never handed on).
+        InputError: an unknown criterion, missing calibration batches, or a pattern that matches no layer.
+        StageError: weights or activations that are not finite, or a mask that is not 2:4 (never handed on).
     """
+    if criterion not in CRITERIA:
+        raise InputError(f"no criterion {criterion!r}", where="train.masks.criterion", hint=f"one of {', '.join(CRITERIA)}")
     sites = find_sites(model)
+    batches = Calibration(calibration) if calibration is not None and criterion != "magnitude" else None
     dense = why_dense(sites, include=include, exclude=exclude)
+    dense |= {site.key: ("SG311", give_back[key]) for site in sites for key in site.keys if give_back and key in give_back}
+    if siblings == "together":
+        dense |= dense_with_siblings(sibling_sets(model, sites, batches), dense)
     chosen = [site for site in sites if site.key not in dense]
     for site in chosen:
         refuse_nonfinite(site.weight, site.layer)
-    theirs = asp.propose_masks({site.key: site.weight for site in chosen if asp.applies(site.kind, site.shape)})
-    masks: dict[str, torch.Tensor] = {}
-    decisions = []
+    choices = CRITERIA[criterion](model, chosen, Setting(batches, seed, proposer, loss, progress))
+    proposal = Proposal(masks={}, decisions=[])
+    if batches is not None:
+        proposal.calibration_digest, proposal.calibration_samples = batches.digest, batches.samples
     for site in sites:
         if site.key in dense:
             rule, text = dense[site.key]
-            decisions.append(LayerDecision(layer=site.record(), masked=False, rule=rule, text=text, proof=Rung.NOT_APPLICABLE))
-            continue
-        mask = theirs[site.key] if site.key in theirs else magnitude_mask(site.weight)
-        decisions.append(_masked(site, mask, criterion, "modelopt" if site.key in theirs else "sparsegate"))
-        for key in site.keys:
-            masks[key] = mask.clone()
-    return Proposal(masks=masks, decisions=decisions)
+            decision = LayerDecision(layer=site.record(), masked=False, rule=rule, text=text, proof=Rung.NOT_APPLICABLE)
+        else:
+            choice = choices[site.key]
+            decision = _masked(site, choice, criterion)
+            for key in site.keys:
+                proposal.masks[key] = choice.mask.clone()
+            if choice.weight is not None:
+                proposal.weights[site.key] = choice.weight
+        proposal.decisions.append(decision)
+    return proposal
 
 
-def _masked(site: Site, mask: torch.Tensor, criterion: str, proposer: str) -> LayerDecision:
-    if not is_two_four(mask, AXIS):
-        raise StageError(f"the mask that {proposer} proposed is not 2:4 along the input channels", where=site.layer)
-    kept = kept_share(site.weight, mask)
+def _masked(site: Site, choice: Choice, criterion: str) -> LayerDecision:
+    if not is_two_four(choice.mask, AXIS):
+        raise StageError(f"the mask that {choice.by} proposed is not 2:4 along the input channels", where=site.layer)
+    kept = kept_share(site.weight, choice.mask)
+    said = [f"masked 2:4 along {site.shape[AXIS]} input channels; {kept:.1%} of the absolute weight is kept"]
+    if choice.error is not None:
+        said.append(f"output error {choice.error:.2%} of its square (magnitude: {choice.magnitude_error:.2%})")
+    if choice.note:
+        said.append(choice.note)
     return LayerDecision(
         layer=site.record(),
         masked=True,
-        rule="SG301",
-        text=f"masked 2:4 along {site.shape[AXIS]} input channels; {kept:.1%} of the absolute weight is kept",
-        proposed_by=proposer,
-        criterion=criterion,
+        rule="SG313" if choice.note == NOT_REACHED else "SG301",
+        text="; ".join(said),
+        proposed_by=choice.by,
+        criterion="magnitude" if choice.note == NOT_REACHED else criterion,
         kept_magnitude=kept,
+        output_error=choice.error,
+        magnitude_error=choice.magnitude_error,
         proof=Rung.YES,
     )

@@ -5,19 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.records.checkpoint import Checkpoint
+from pipeline.records.checkpoint import CalibrationSet, Checkpoint
+from pipeline.stages import masking
 from pipeline.stages.base import Sections, Work, pick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import numpy as np
-    from torch import Tensor, nn
+    from torch import nn
     from torch.optim import Optimizer
 
     from pipeline.records.artifact import Artifact
     from pipeline.records.quality import Quality
     from pipeline.sources.base import Data, Split
+    from pipeline.sparsity import Proposal
 
 REVISION = 1
 NEEDS: tuple[str, ...] = ()
@@ -32,6 +34,7 @@ def key(sections: Sections, base: Path) -> dict[str, Any]:
         **pick(sections, "model", "data", "train", "seed"),
         "gpus": machine.gpus() if sections["train"]["device"] != "cpu" else [],
         "sources": {**sources.digests(sections["model"], base), **sources.digests(sections["data"], base)},
+        "earlier": masking.earlier_records(sections["train"]["masks"], base),
         "packages": machine.package_versions(PACKAGES),
     }
 
@@ -40,7 +43,6 @@ def execute(work: Work) -> Checkpoint:
     """Train the dense baseline, choose masks, train with them held; evaluate both models on the splits that trained nothing."""
     from pipeline import sources, sparsity
 
-    masks = work.section("train")["masks"]
     source = sources.model_source(work.section("model"), work.base)
     data = sources.data_source(work.section("data"), work.base, work.section("model"))
     device = _device(work)
@@ -51,15 +53,7 @@ def execute(work: Work) -> Checkpoint:
     dense = work.save_state("dense", model.state_dict())
     dense_quality = _evaluate(model, "dense", data, device, work)
 
-    proposal = sparsity.propose(
-        model,
-        criterion=masks["criterion"],
-        include=masks["include"],
-        exclude=masks["exclude"],
-        calibration=_calibration(data),
-        seed=work.seed,
-    )
-    proposal.apply(model)
+    proposal, permutation = masking.choose(model, data, work, device)
     holder = sparsity.hold(model, proposal.masks)
     _fit(model, "finetune", work, data, device, attach=holder.attach)
     holder.detach()
@@ -75,7 +69,15 @@ def execute(work: Work) -> Checkpoint:
         dense_quality=dense_quality,
         masked_quality=masked_quality,
         device=device,
+        calibration=_calibrated(proposal),
+        permutation=permutation,
     )
+
+
+def _calibrated(proposal: Proposal) -> CalibrationSet | None:
+    if proposal.calibration_digest is None or proposal.calibration_samples is None:
+        return None
+    return CalibrationSet(digest=proposal.calibration_digest, samples=proposal.calibration_samples)
 
 
 def _device(work: Work) -> str:
@@ -125,14 +127,3 @@ def _history(work: Work) -> Artifact | None:
     training.clear(work.folder)
     path = work.folder / "history.csv"
     return work.artifact(path) if path.is_file() else None
-
-
-def _calibration(data: Data, batches: int = 8, size: int = 64) -> list[tuple[Tensor, ...]]:
-    """Inputs of the training split for criteria that look at activations."""
-    import numpy as np
-    import torch
-
-    count = min(len(data.train), batches * size)
-    index = np.linspace(0, len(data.train) - 1, count).astype(np.int64)
-    parts = np.array_split(index, max(1, count // size))
-    return [tuple(torch.from_numpy(array) for array in data.train.batch(part)[0].values()) for part in parts]
