@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pipeline.records.baseline import Baseline
     from pipeline.records.check import CheckReport, Target
     from pipeline.records.difference import DiffReport, StabilityReport
+    from pipeline.records.estimate import EstimateReport
     from pipeline.records.evidence import Evidence
     from pipeline.records.measurement import Measurement
     from pipeline.records.prune import PruneReport
@@ -233,3 +234,44 @@ def explain(folder: str | Path, layer: str) -> LayerStory:
     from pipeline.verdict.story import tell
 
     return tell(judged(folder), layer)
+
+
+def estimate(
+    path: str | Path,
+    target: Target | None = None,
+    *,
+    shapes: Mapping[str, list[int]] | None = None,
+    batch: int | None = None,
+    gpus: Sequence[str] = (),
+    gpu_table: str | Path | None = None,
+    accumulate: str | None = None,
+    profile: str | Path | None = None,
+) -> EstimateReport:
+    """At most how much faster could 2:4 make an ONNX model? Bounds by GPU from shapes, or from a layer profile.
+
+    Args:
+        path: The ONNX file; its weights may be dense.
+        target: TensorRT version and typing that the eligibility rules are judged for.
+        shapes: Shapes of inputs, where the file leaves them open or others are meant.
+        batch: Size of the first axis of inputs where the file leaves it open.
+        gpus: Names from the GPU table; all when empty.
+        gpu_table: A JSON file with further GPUs.
+        accumulate: `fp16` or `fp32` accumulation of fp16 and fp8 kernels; fp32 when not said.
+        profile: trtexec's exportProfile of a dense engine: its times replace the shapes' share.
+
+    Raises:
+        InputError: a file cannot be read, a shape is open, or a GPU is not known.
+    """
+    from pipeline import estimating
+    from pipeline.records.check import Target as AnyTarget
+
+    return estimating.estimate(
+        Path(path),
+        target or AnyTarget(),
+        shapes=shapes or {},
+        batch=batch,
+        gpus=gpus,
+        gpu_table=Path(gpu_table) if gpu_table else None,
+        accumulate=accumulate,
+        profile=Path(profile) if profile else None,
+    )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
+
+from pipeline.cli.estimate import parse_shapes, print_estimate
 
 FORMATS = {"text": "pipeline.report.check_text", "md": "pipeline.report.check_markdown"}
 
@@ -24,9 +27,17 @@ FORMATS = {"text": "pipeline.report.check_text", "md": "pipeline.report.check_ma
 )
 @click.option("--parse", is_flag=True, help="Let the ONNX parser of an installed tensorrt or tensorrt-rtx read the model too.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "md"]), default="text", show_default=True)
+@click.option("--estimate", is_flag=True, help="At most how much faster could 2:4 make it? Bounds by GPU; the weights may be dense.")
+@click.option("--batch", type=click.IntRange(min=1), metavar="N", help="estimate: size of the inputs' first axis where it is open.")
+@click.option("--shape", "shapes", metavar="NAME=AxBxC", multiple=True, callback=parse_shapes, help="estimate: shape of one input.")
+@click.option("--gpu", "gpus", metavar="NAME", multiple=True, help="estimate: a GPU of the table, such as A30; all when not given.")
+@click.option("--gpu-table", type=click.Path(path_type=Path), help="estimate: a JSON file with further GPUs.")
+@click.option("--accumulate", type=click.Choice(["fp32", "fp16"]), help="estimate: accumulation of fp16 kernels (default fp32).")
+@click.option("--profile", type=click.Path(path_type=Path), help="estimate: trtexec's exportProfile, whose times replace the shapes.")
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     model: Path,
     sm: str | None,
     tensorrt: str | None,
@@ -34,13 +45,19 @@ def command(
     required: tuple[str, ...],
     parse: bool,
     form: str,
+    estimate: bool,
+    **bounds: Any,
 ) -> None:
     """Is each weight of MODEL 2:4 where its operator reads it, and will TensorRT find it eligible? Needs no GPU."""
     from pipeline import api
     from pipeline.records.check import Target
     from pipeline.records.io import encode
 
-    report = api.check_onnx(model, Target(sm=sm, tensorrt=tensorrt, typing=typing), parse=parse)
+    target = Target(sm=sm, tensorrt=tensorrt, typing=typing)
+    if estimate:
+        print_estimate(api.estimate(model, target, **bounds), form)
+        return
+    report = api.check_onnx(model, target, parse=parse)
     verdict = api.require_layers(report, required)
     if form == "json":
         click.echo(encode(report), nl=False)
