@@ -97,7 +97,7 @@ def judged(folder: str | Path) -> Evidence:
 
     from pipeline.records.evidence import read_evidence
     from pipeline.records.verdict import RuleResult, Verdict
-    from pipeline.verdict import diagnosis, ladder
+    from pipeline.verdict import bound, diagnosis, ladder
 
     evidence = read_evidence(Path(folder))
     verdict = evidence.gate or Verdict(outcome=RuleResult.INCONCLUSIVE, rules=[], notes=["the gate has not judged this run"])
@@ -106,6 +106,7 @@ def judged(folder: str | Path) -> Evidence:
         gate=replace(
             verdict,
             ladder=verdict.ladder or ladder.build(evidence),
+            bounds=verdict.bounds or bound.bounds(evidence),
             findings=diagnosis.with_commands(verdict.findings, evidence) if verdict.findings else diagnosis.diagnose(evidence),
         ),
     )

@@ -12,10 +12,7 @@ from pipeline.graph.estimate import PEAK_OF, gpu_bound, peak_for, profile_bound
 from pipeline.graph.gpus import pick_gpus
 from pipeline.graph.work import Work, measure_work
 from pipeline.records.check import CheckedLayer, Target
-from pipeline.records.estimate import EstimateReport, GpuBound, LayerWork, ProfileBound
-
-RATIO = 2.0
-"""Sparse over dense peak of every NVIDIA GPU with sparse tensor cores: what a profile's eligible layers are granted."""
+from pipeline.records.estimate import SPARSE_RATIO, EstimateReport, GpuBound, LayerWork, ProfileBound
 
 
 def estimate(
@@ -73,7 +70,7 @@ def _from_profile(profile: Path, model: Path, layers: Sequence[LayerWork]) -> Pr
         raise InputError("holds no layer times", where=str(profile), hint="trtexec --exportProfile=profile.json --dumpProfile")
     known = set(names)
     nodes = {item.name: frozenset(item.onnx_nodes or item.parts or [item.name]) & known for item in found}
-    return profile_bound(times, nodes, layers, RATIO, str(profile))
+    return profile_bound(times, nodes, layers, SPARSE_RATIO, str(profile))
 
 
 def _notes(work: Work, checked: Sequence[CheckedLayer], bounds: Sequence[GpuBound], measured: ProfileBound | None) -> list[str]:

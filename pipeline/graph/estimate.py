@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.graph.gpus import Gpu, Peak
 from pipeline.graph.storage import dense_bytes, packed_bytes
-from pipeline.records.estimate import GpuBound, LayerWork, ProfileBound
+from pipeline.records.estimate import GpuBound, LayerWork, ProfileBound, amdahl
 from pipeline.records.rung import Rung
 
 PEAK_OF: dict[str, tuple[str, str]] = {
@@ -28,17 +28,6 @@ PEAK_OF: dict[str, tuple[str, str]] = {
 def could(layer: LayerWork) -> bool:
     """Whether the bound grants the layer a sparse kernel: an open question counts for it."""
     return layer.could is not Rung.NO
-
-
-def amdahl(total: float, eligible: float, ratio: float) -> float:
-    """Speed-up where `eligible` of `total` time runs `ratio` times faster.
-
-    >>> amdahl(20.0, 6.0, 2.0)
-    1.1764705882352942
-    >>> round(amdahl(20.0, 6.0, float("inf")), 2)
-    1.43
-    """
-    return total / (total - eligible + eligible / ratio)
 
 
 def peak_for(gpu: Gpu, dtype: str, accumulate: str | None = None) -> Peak | None:
@@ -113,11 +102,4 @@ def profile_bound(
     open_ = [name for name in times if not nodes.get(name) or OPAQUE in name]
     total = sum(times.values())
     eligible = sum(ms for name, ms in times.items() if name in open_ or nodes[name] & able)
-    return ProfileBound(
-        source=source,
-        total_ms=total,
-        eligible_ms=eligible,
-        unmatched_ms=sum(times[name] for name in open_),
-        ratio=ratio,
-        at_most=amdahl(total, eligible, ratio) if total else 1.0,
-    )
+    return ProfileBound.of(source, total, eligible, ratio=ratio, unmatched_ms=sum(times[name] for name in open_))

@@ -5,6 +5,18 @@ from __future__ import annotations
 from pipeline.records.io import Part, Record
 from pipeline.records.rung import Rung
 
+SPARSE_RATIO = 2.0
+"""Sparse over dense peak of every NVIDIA GPU that has sparse tensor cores."""
+
+
+def amdahl(total: float, eligible: float, ratio: float) -> float:
+    """Speed-up where `eligible` of `total` time runs `ratio` times faster.
+
+    >>> amdahl(20.0, 6.0, 2.0)
+    1.1764705882352942
+    """
+    return total / (total - eligible + eligible / ratio)
+
 
 class LayerWork(Part, frozen=True, kw_only=True):
     """Arithmetic and traffic of one operator at the given shapes."""
@@ -54,17 +66,38 @@ class GpuBound(Part, frozen=True, kw_only=True):
 
 
 class ProfileBound(Part, frozen=True, kw_only=True):
-    """At most so much faster, from measured layer times instead of shapes (Amdahl's law)."""
+    """At most so much faster, from measured layer times instead of shapes (Amdahl 1967)."""
 
     source: str
     total_ms: float
     eligible_ms: float
     """Of layers that could be eligible."""
-    unmatched_ms: float
+    unmatched_ms: float = 0.0
     """Of layers whose ONNX nodes are not known: counted as eligible, so that the bound stays one."""
     ratio: float
     """Sparse over dense peak that is granted to every eligible layer."""
     at_most: float
+    ceiling: float | None
+    """The same if eligible layers took no time at all; None where they are everything."""
+
+    @classmethod
+    def of(cls, source: str, total_ms: float, eligible_ms: float, *, ratio: float, unmatched_ms: float = 0.0) -> ProfileBound:
+        """Both bounds of a share of measured time.
+
+        >>> bound = ProfileBound.of("profile.json", 20.0, 6.0, ratio=2.0)
+        >>> round(bound.at_most, 2), round(bound.ceiling, 2)
+        (1.18, 1.43)
+        """
+        rest = total_ms - eligible_ms
+        return cls(
+            source=source,
+            total_ms=total_ms,
+            eligible_ms=eligible_ms,
+            unmatched_ms=unmatched_ms,
+            ratio=ratio,
+            at_most=amdahl(total_ms, eligible_ms, ratio) if total_ms else 1.0,
+            ceiling=total_ms / rest if rest > 0 else None,
+        )
 
 
 class EstimateReport(Record, frozen=True, kw_only=True, tag="sparsegate.estimate/1"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.records.estimate import EstimateReport, GpuBound, LayerWork
+from pipeline.records.estimate import EstimateReport, GpuBound, LayerWork, ProfileBound
 from pipeline.records.rung import Rung
 from pipeline.report.table import Column, columns, md, md_table, text_table
 from pipeline.report.words import count, number, wrapped
@@ -46,12 +46,7 @@ def estimate_markdown(report: EstimateReport) -> str:
 def _answer(report: EstimateReport) -> list[str]:
     shapes = ", ".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in report.shapes.items())
     lines = [f"{report.model} at {shapes or 'fixed shapes'}, counted in {report.dtype}"]
-    if report.profile:
-        found = report.profile
-        lines.append(
-            f"at most {number(found.at_most, 'x')} faster: {number(found.eligible_ms)} of {number(found.total_ms, 'ms')} in {found.source} "
-            f"are in layers that could be eligible, each at most {number(found.ratio, 'x')}"
-        )
+    lines += [profile_text(report.profile)] if report.profile else []
     if report.gpus:
         best = max(report.gpus, key=lambda bound: bound.mathematics)
         lines.append(
@@ -59,6 +54,13 @@ def _answer(report: EstimateReport) -> list[str]:
             f"({best.gpu}{f', the best of {len(report.gpus)} GPUs' if len(report.gpus) > 1 else ''})"
         )
     return lines
+
+
+def profile_text(found: ProfileBound) -> str:
+    """`at most 1.176x (1.429x if they took no time at all): 6 of 20 ms are in ...`."""
+    free = f" ({number(found.ceiling, 'x')} if they took no time at all)" if found.ceiling is not None else ""
+    share = f"{number(found.eligible_ms)} of {number(found.total_ms, 'ms')} in {found.source} are in layers that could go sparse"
+    return f"at most {number(found.at_most, 'x')}{free}: {share}, each at most {number(found.ratio, 'x')} faster"
 
 
 def _gpu(bound: GpuBound, report: EstimateReport) -> list[str]:

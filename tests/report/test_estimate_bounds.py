@@ -15,11 +15,11 @@ from onnx import TensorProto, helper, numpy_helper
 from pipeline import api
 from pipeline.cli import group
 from pipeline.errors import InputError
-from pipeline.graph.estimate import amdahl, gpu_bound, profile_bound
+from pipeline.graph.estimate import gpu_bound, profile_bound
 from pipeline.graph.gpus import GPUS, Gpu, Peak, pick_gpus
 from pipeline.graph.storage import packed_bytes
 from pipeline.records.check import Target
-from pipeline.records.estimate import LayerWork
+from pipeline.records.estimate import LayerWork, amdahl
 from pipeline.records.rung import Rung
 from pipeline.report.estimate_view import estimate_markdown, estimate_text
 
