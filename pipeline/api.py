@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pipeline.records.baseline import Baseline
     from pipeline.records.check import CheckReport, Target
     from pipeline.records.difference import DiffReport, StabilityReport
+    from pipeline.records.estimate import EstimateReport
     from pipeline.records.evidence import Evidence
     from pipeline.records.measurement import Measurement
     from pipeline.records.prune import PruneReport
@@ -107,7 +108,7 @@ def judged(folder: str | Path) -> Evidence:
 
     from pipeline.records.evidence import read_evidence
     from pipeline.records.verdict import RuleResult, Verdict
-    from pipeline.verdict import diagnosis, ladder
+    from pipeline.verdict import bound, diagnosis, ladder
 
     evidence = read_evidence(Path(folder))
     verdict = evidence.gate or Verdict(outcome=RuleResult.INCONCLUSIVE, rules=[], notes=["the gate has not judged this run"])
@@ -116,6 +117,7 @@ def judged(folder: str | Path) -> Evidence:
         gate=replace(
             verdict,
             ladder=verdict.ladder or ladder.build(evidence),
+            bounds=verdict.bounds or bound.bounds(evidence),
             findings=diagnosis.with_commands(verdict.findings, evidence) if verdict.findings else diagnosis.diagnose(evidence),
         ),
     )
@@ -254,3 +256,44 @@ def survey(command: Sequence[str] | None = None, trtexec: str = "trtexec") -> Su
 
     found = surveys.survey()
     return found if command is None else msgspec.structs.replace(found, target=surveys.target_facts(command, trtexec))
+
+
+def estimate(
+    path: str | Path,
+    target: Target | None = None,
+    *,
+    shapes: Mapping[str, list[int]] | None = None,
+    batch: int | None = None,
+    gpus: Sequence[str] = (),
+    gpu_table: str | Path | None = None,
+    accumulate: str | None = None,
+    profile: str | Path | None = None,
+) -> EstimateReport:
+    """At most how much faster could 2:4 make an ONNX model? Bounds by GPU from shapes, or from a layer profile.
+
+    Args:
+        path: The ONNX file; its weights may be dense.
+        target: TensorRT version and typing that the eligibility rules are judged for.
+        shapes: Shapes of inputs, where the file leaves them open or others are meant.
+        batch: Size of the first axis of inputs where the file leaves it open.
+        gpus: Names from the GPU table; all when empty.
+        gpu_table: A JSON file with further GPUs.
+        accumulate: `fp16` or `fp32` accumulation of fp16 and fp8 kernels; fp32 when not said.
+        profile: trtexec's exportProfile of a dense engine: its times replace the shapes' share.
+
+    Raises:
+        InputError: a file cannot be read, a shape is open, or a GPU is not known.
+    """
+    from pipeline import estimating
+    from pipeline.records.check import Target as AnyTarget
+
+    return estimating.estimate(
+        Path(path),
+        target or AnyTarget(),
+        shapes=shapes or {},
+        batch=batch,
+        gpus=gpus,
+        gpu_table=Path(gpu_table) if gpu_table else None,
+        accumulate=accumulate,
+        profile=Path(profile) if profile else None,
+    )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.cli import options
+from pipeline.cli.estimate import parse_shapes, print_estimate
 
 if TYPE_CHECKING:
     from pipeline.records.check import CheckReport
@@ -21,9 +22,17 @@ if TYPE_CHECKING:
 @click.option("--require", "required", metavar="PATTERN", multiple=True, help="Layers (a glob over names) that must pass.")
 @click.option("--parse", is_flag=True, help="Let the ONNX parser of an installed tensorrt or tensorrt-rtx read the model too.")
 @options.formats("text", "json", "md")
+@click.option("--estimate", is_flag=True, help="At most how much faster could 2:4 make it? Bounds by GPU; the weights may be dense.")
+@click.option("--batch", type=click.IntRange(min=1), metavar="N", help="estimate: size of the inputs' first axis where it is open.")
+@click.option("--shape", "shapes", metavar="NAME=AxBxC", multiple=True, callback=parse_shapes, help="estimate: shape of one input.")
+@click.option("--gpu", "gpus", metavar="NAME", multiple=True, help="estimate: a GPU of the table, such as A30; all when not given.")
+@click.option("--gpu-table", type=click.Path(path_type=Path), help="estimate: a JSON file with further GPUs.")
+@click.option("--accumulate", type=click.Choice(["fp32", "fp16"]), help="estimate: accumulation of fp16 kernels (default fp32).")
+@click.option("--profile", type=click.Path(path_type=Path), help="estimate: trtexec's exportProfile, whose times replace the shapes.")
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     model: Path,
     sm: str | None,
     tensorrt: str | None,
@@ -31,6 +40,8 @@ def command(
     required: tuple[str, ...],
     parse: bool,
     style: str,
+    estimate: bool,
+    **bounds: Any,
 ) -> None:
     """Is each weight of MODEL 2:4 where its operator reads it, and will TensorRT find it eligible? Needs no GPU.
 
@@ -40,7 +51,11 @@ def command(
     from pipeline import api
     from pipeline.records.check import Target
 
-    report = api.check_onnx(model, Target(sm=sm, tensorrt=tensorrt, typing=typing), parse=parse)
+    target = Target(sm=sm, tensorrt=tensorrt, typing=typing)
+    if estimate:
+        print_estimate(api.estimate(model, target, **bounds), style)
+        return
+    report = api.check_onnx(model, target, parse=parse)
     judged = api.require_layers(report, required)
     click.echo(_rendered(report, style), nl=False)
     if judged.lines and style == "text":

@@ -14,7 +14,9 @@ from pipeline.codes.rules import HINTS, RULES
 
 __all__ = ["CONFLICTS", "DECISIONS", "DIAGNOSES", "FINDINGS", "HINTS", "REASONS", "REGISTRY", "RULES", "Code", "Level", "get"]
 
-REGISTRY: dict[str, Code] = {code.id: code for table in (RULES, HINTS, DECISIONS, REASONS, CONFLICTS, FINDINGS, DIAGNOSES) for code in table}
+REGISTRY: dict[str, Code] = {
+    code.id: code for table in (RULES, HINTS, DECISIONS, REASONS, CONFLICTS, FINDINGS, DIAGNOSES) for code in table
+}
 
 
 def get(code: str) -> Code:

@@ -14,6 +14,10 @@ RECORDS: dict[str, str] = {
     "measurement": "pipeline.records.measurement:Measurement",
     "verdict": "pipeline.records.verdict:Verdict",
     "run": "pipeline.records.run:Run",
+    "diff": "pipeline.records.difference:DiffReport",
+    "stability": "pipeline.records.difference:StabilityReport",
+    "story": "pipeline.records.story:LayerStory",
+    "estimate": "pipeline.records.estimate:EstimateReport",
 }
 """Name -> module and record."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from pipeline.records.estimate import ProfileBound
 from pipeline.records.io import Part, Record
 from pipeline.records.rung import Rung, Step
 
@@ -77,6 +78,8 @@ class Verdict(Record, frozen=True, kw_only=True, tag="sparsegate.verdict/1"):
     rules: list[JudgedRule]
     ladder: list[Rungs] = []
     findings: list[Finding] = []
+    bounds: list[ProfileBound] = []
+    """At most so much faster by the profiled share of the masked layers, one per shape."""
     notes: list[str] = []
     alpha: float | None = None
     baseline: str | None = None

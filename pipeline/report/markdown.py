@@ -6,6 +6,7 @@ from pipeline.records.evidence import Evidence
 from pipeline.records.measurement import Measurement
 from pipeline.records.verdict import Finding, Rungs
 from pipeline.report import run_rows as rows
+from pipeline.report.estimate_view import profile_text
 from pipeline.report.ladder_view import LEGEND, engine_row, is_layer, layer_columns, layer_row, place
 from pipeline.report.next_step import next_step
 from pipeline.report.table import Column, md, md_table
@@ -20,6 +21,7 @@ def run_markdown(evidence: Evidence) -> str:
         _rules(evidence),
         _ladder(rows.ladder(evidence)),
         _measured(evidence.measure) if evidence.measure else [],
+        [f"- {md(profile_text(bound))}" for bound in (evidence.gate.bounds if evidence.gate else ())],
         _findings(evidence.gate.findings if evidence.gate else []),
         [f"- {md(note)}" for note in (evidence.gate.notes if evidence.gate else ())],
         [f"**Next:** {md(next_step(evidence))}"],

@@ -55,9 +55,9 @@ def strangers(text, *records):
 
 
 def counts_of(evidence):
-    """Counts that a report states of the ladder: layers, layers dense by decision, layers not named."""
+    """The run's folder, and counts that a report states of the ladder: layers, layers dense by decision, layers not named."""
     rows = [item for item in evidence.gate.ladder if "masked" in item.steps]
-    return Verdict(outcome=RuleResult.PASS, rules=[], notes=[f"{many} " for many in range(len(rows) + 1)])
+    return Verdict(outcome=RuleResult.PASS, rules=[], notes=[str(evidence.folder), *(f"{many} " for many in range(len(rows) + 1))])
 
 
 ARMS = ("sparse", "dense")

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InputError
 from pipeline.graph import storage
+from pipeline.records import estimate
 from pipeline.records.check import CheckedLayer
 from pipeline.report import table, words
-from pipeline.verdict import layer_times
+from pipeline.verdict import diff, layer_times, matching
 
 
-@pytest.mark.parametrize("module", [storage, words, table, layer_times], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [storage, words, table, layer_times, matching, diff, estimate], ids=lambda module: module.__name__)
 def test_the_examples_in_the_docstrings_hold(module):
     result = doctest.testmod(module)
     assert result.attempted > 0
