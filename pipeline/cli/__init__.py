@@ -88,4 +88,9 @@ def main(argv: list[str] | None = None) -> Any:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(int(ExitCode.PASS))
+    except OSError as error:  # what the system refuses outside the stages, such as a report on a full disk
+        if "--debug" in args or not error.strerror:
+            raise
+        click.echo(f"sparsegate: {error.filename or 'the system'}: {error.strerror}", err=True)
+        sys.exit(int(ExitCode.STAGE))
     sys.exit(code if isinstance(code, int) else 0)

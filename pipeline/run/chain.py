@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
@@ -19,6 +20,7 @@ from pipeline.records import io
 from pipeline.records.run import Run, StageStatus
 from pipeline.records.verdict import Verdict
 from pipeline.run import provenance, workspace
+from pipeline.run.causes import failure_of
 from pipeline.run.store import RECORD_FILE, Store, Stored, key_of
 from pipeline.stages.base import Stage, Upstream, Work, read_record
 
@@ -82,10 +84,12 @@ def execute(plan: Plan) -> Path:
         for name in plan.stages:
             done[name] = _one(name, plan, store, done, ledger)
     except SparsegateError:
-        ledger.finish("failed", skipped=plan.stages[len(done) + 1 :])
+        with suppress(StageError):
+            ledger.finish("failed", skipped=plan.stages[len(done) + 1 :])
         raise
     except BaseException:  # Ctrl-C, SIGTERM: say so in run.json, then let it go its way
-        ledger.finish("stopped", skipped=plan.stages[len(done) :])
+        with suppress(StageError):
+            ledger.finish("stopped", skipped=plan.stages[len(done) :])
         raise
     ledger.finish(_outcome(done))
     return ledger.folder
@@ -106,10 +110,11 @@ def _one(name: str, plan: Plan, store: Store, done: dict[str, Stored], ledger: _
         plan.progress(name, 0)
         stored = store.make(name, parts, lambda folder: _work(stage, plan, needed, folder), force=force)
     except Exception as error:
-        failure = (
-            error if isinstance(error, SparsegateError) else StageError(f"stage {name} failed: {type(error).__name__}: {error}", where=name)
-        )
-        plan.notify(ledger.add(StageStatus(stage=name, status="failed", key=key, started=started, ended=_now(), error=str(failure))))
+        failure = failure_of(name, error)
+        status = StageStatus(stage=name, status="failed", key=key, started=started, ended=_now(), error=str(failure))
+        with suppress(StageError):  # what stopped the stage may also keep run.json from being written: the first cause is the one to tell
+            ledger.add(status)
+        plan.notify(status)
         if failure is error:
             raise
         raise failure from error

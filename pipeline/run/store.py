@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeline.errors import StageError, TamperedError
+from pipeline.errors import SparsegateError, StageError, TamperedError
 from pipeline.records import io
 from pipeline.records.artifact import Artifact
 from pipeline.records.output import Output, stage_digest
@@ -98,6 +98,8 @@ class Store:
             if not force and (found := self.find(stage, key)):
                 return found
             partial = self.folder(stage, key).with_name(f"{stage}-{key[:12]}.partial")
+            if not force and (finished := self._finished(stage, key, partial)):
+                return finished
             self._begin(stage, partial)
             record = work(partial)
             return Stored(*self._commit(stage, key, parts, partial, record), cached=False)
@@ -125,6 +127,21 @@ class Store:
         if free < FREE_BYTES:
             raise StageError(f"only {free >> 20} MiB are free on the disk", where=f"{stage}: {self.root}", hint="sparsegate runs prune")
         partial.mkdir(exist_ok=True)
+        (partial / OUTPUT_FILE).unlink(missing_ok=True)
+        for cut_off in [path for path in partial.rglob(".*") if path.is_file()]:  # writes that a kill cut off: see io.write_bytes
+            cut_off.unlink()
+
+    def _finished(self, stage: str, key: str, partial: Path) -> Stored | None:
+        """Name an output that was whole when its run was killed, before it got its final name; None where there is none."""
+        if not (partial / OUTPUT_FILE).is_file():
+            return None
+        try:
+            output = io.read(partial / OUTPUT_FILE, Output)
+            for file in output.files:
+                verify(partial / file.path, file, stage)
+        except SparsegateError:
+            return None
+        return Stored(self._named(stage, key, partial), output, cached=False) if output.key == key else None
 
     def _commit(self, stage: str, key: str, parts: Mapping[str, Any], partial: Path, record: io.Record) -> tuple[Path, Output]:
         io.write(partial / RECORD_FILE, record)
@@ -140,11 +157,14 @@ class Store:
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         io.write(partial / OUTPUT_FILE, output)
+        return self._named(stage, key, partial), output
+
+    def _named(self, stage: str, key: str, partial: Path) -> Path:
         final = self.folder(stage, key)
         if final.exists():
             shutil.rmtree(final)
         partial.rename(final)
-        return final, output
+        return final
 
 
 def verify(path: Path, recorded: Artifact, stage: str) -> None:

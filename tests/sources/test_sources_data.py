@@ -130,7 +130,7 @@ def same():
     one = split(0)
     return one, split(1), one
 def copied(): return split(0), split(1), split(0)
-def odd(): return split(0), split(1), [1, 2]
+def odd(): return split(0), split(1), object()
 def axes(name, split): return {"half": ["a", "b"] * (len(split) // 2)}
 def short(name, split): return {"half": ["a"]}
 """
@@ -154,7 +154,7 @@ def test_python_data_may_be_a_tuple_or_a_dict(code, name):
         ("two", "must return the splits"),
         ("same", "train and test are the same object"),
         ("copied", "6 samples are in both train and test"),
-        ("odd", "the test split has no batch, slices"),
+        ("odd", "the test split has no __len__, batch, slices"),
     ],
 )
 def test_splits_that_are_missing_or_the_same_are_refused(code, name, message):
