@@ -119,8 +119,7 @@ class Opened:
             import zstandard
 
             self._errors = (*self._errors, zstandard.ZstdError)
-            reader = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW).stream_reader(rejoined, read_across_frames=True)
-            return reader
+            return zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW).stream_reader(rejoined, read_across_frames=True)
         return rejoined
 
     def _guard(self, source: IO[bytes], size: int) -> bytes:
