@@ -236,9 +236,10 @@ class FastWay:
             taken += 1
             previous = at
         reached = base + stop - begin - taken
-        if reached != cursor and not is_open:
-            extend((layer, format_, cursor, first + previous + 1, 0, 0))
-            is_open = True
+        if reached != cursor:
+            if not is_open:
+                extend((layer, format_, cursor, first + previous + 1, 0, 0))
+                is_open = True
         tables.at, tables.open, tables.cursor = (costs, layer, format_), is_open, reached
         block.reached += reached - base
         if stop > begin:

@@ -119,7 +119,8 @@ class Opened:
             import zstandard
 
             self._errors = (*self._errors, zstandard.ZstdError)
-            return zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW).stream_reader(rejoined, read_across_frames=True)
+            reader = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW).stream_reader(rejoined, read_across_frames=True)
+            return reader
         return rejoined
 
     def _guard(self, source: IO[bytes], size: int) -> bytes:
