@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, StageError
 from pipeline.progress import Progress, silent
 from pipeline.records.artifact import Artifact
 from pipeline.records.engines import Engine
@@ -145,7 +145,10 @@ def _engine(backend: Backend, name: str, file: Path, scratch: Path) -> Engine:
         target.symlink_to(file.resolve())
         return Engine(arm=name, onnx_arm=name, plan=Artifact.of(target, relative_to=scratch / name))
     request = ArmRequest(arm=name, repeat=1, onnx=file, onnx_arm=name, sparse_weights=True, precision="fp32", profiles=[])
-    return backend.build(request, scratch / name)
+    try:
+        return backend.build(request, scratch / name)
+    except StageError as error:  # the file is all that the user gave
+        raise InputError(f"{backend.name} cannot build it: {error.what}", where=str(file), hint=error.hint) from None
 
 
 def _loaded(
