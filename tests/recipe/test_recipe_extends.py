@@ -35,16 +35,16 @@ def test_another_kind_of_model_or_data_replaces_the_section(write):
 
 
 def test_paths_of_the_base_still_start_at_the_base(write):
-    write(BASE, "shared/base.yaml")
-    found = load_recipe(write("extends: ../shared/base.yaml\n", "mine/child.yaml")).recipe
-    assert found.model.python == "../shared/m.py:build"
-    assert found.data.npz == "../shared/data/a.npz"
-    assert found.data.files == ["../shared/data/x.txt"]
-    assert found.data.slices.csv == "../shared/data/s.csv"
+    write(BASE, "common/base.yaml")
+    found = load_recipe(write("extends: ../common/base.yaml\n", "mine/child.yaml")).recipe
+    assert found.model.python == "../common/m.py:build"
+    assert found.data.npz == "../common/data/a.npz"
+    assert found.data.files == ["../common/data/x.txt"]
+    assert found.data.slices.csv == "../common/data/s.csv"
 
 
 def test_absolute_paths_and_packages_are_left_alone(write):
-    write(BASE.replace("m.py:build", "package.module:build").replace("data/a.npz", "/data/a.npz"), "shared/base.yaml")
+    write(BASE.replace("m.py:build", "package.module:build").replace("data/a.npz", "/data/a.npz"), "common/base.yaml")
     found = load_recipe(write("extends: shared/base.yaml\n")).recipe
     assert (found.model.python, found.data.npz) == ("package.module:build", "/data/a.npz")
 
