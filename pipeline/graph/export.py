@@ -51,27 +51,21 @@ def export_model(
     if dtype is torch.bfloat16 and opset < BF16_OPSET:
         raise StageError(f"bf16 convolutions need opset {BF16_OPSET}, not {opset}", where="export", hint=f"set export.opset: {BF16_OPSET}")
     wrapped = _at_border(copy.deepcopy(model).to("cpu").eval(), dtype)
-    dynamic = _dynamic(example, batch, packed=dtype is not torch.float32)
+    settings = {
+        "input_names": list(example),
+        "output_names": list(outputs),
+        "dynamic_shapes": _dynamic(example, batch, packed=dtype is not torch.float32),
+        "opset_version": opset,
+        # torch 2.13 and 2.14 fold BatchNormalization into bf16 convolutions as float32, which no parser accepts
+        "optimize": dtype is not torch.bfloat16,
+    }
     weight_bytes = sum(tensor.nbytes for tensor in wrapped.state_dict().values())
     try:
         with _quiet():
-            program = torch.onnx.export(
-                wrapped,
-                args=tuple(example.values()),
-                input_names=list(example),
-                output_names=list(outputs),
-                dynamic_shapes=dynamic,
-                opset_version=opset,
-                dynamo=True,
-                # torch 2.13 and 2.14 fold BatchNormalization into bf16 convolutions as float32, which no parser accepts
-                optimize=dtype is not torch.bfloat16,
-                verbose=False,
-            )
+            program = torch.onnx.export(wrapped, args=tuple(example.values()), dynamo=True, verbose=False, **settings)
         if program is None:
-            raise StageError("the exporter returned no program", where="export")
+            raise StageError("the exporter returned no program")
         program.save(str(path), external_data=weight_bytes > INLINE_BYTES)
-    except StageError:
-        raise
     except Exception as error:  # whatever any layer of torch raises
         raise StageError(
             f"torch.onnx.export failed: {_first_line(error)}",

@@ -45,7 +45,7 @@ def test_paths_of_the_base_still_start_at_the_base(write):
 
 def test_absolute_paths_and_packages_are_left_alone(write):
     write(BASE.replace("m.py:build", "package.module:build").replace("data/a.npz", "/data/a.npz"), "common/base.yaml")
-    found = load_recipe(write("extends: shared/base.yaml\n")).recipe
+    found = load_recipe(write("extends: common/base.yaml\n")).recipe
     assert (found.model.python, found.data.npz) == ("package.module:build", "/data/a.npz")
 
 
