@@ -52,3 +52,42 @@ def test_importing_the_house_is_light(code):
 
 def test_help_imports_no_numpy_pydantic_or_rich():
     assert not modules_after(COMMAND.format(words=["--help"])) & {"numpy", "pydantic", "rich", "ruamel", "jinja2"}
+
+
+KEYS = """
+from pathlib import Path
+from pipeline.recipe import load_recipe
+from pipeline.run.chain import ORDER, stage_module
+recipe = load_recipe("recipes/quickstart.yaml")
+for name in ORDER:
+    assert stage_module(name).key(recipe.sections, recipe.base) is not None
+"""
+
+
+def test_every_stages_key_is_light():
+    assert heavy(KEYS) == set()
+
+
+@pytest.mark.parametrize("words", [["report"], ["gate"], ["explain"], ["runs", "list"]], ids=" ".join)
+def test_asking_a_run_is_light(words, quickstart_run):
+    folder = str(quickstart_run.folder)
+    asked = {"explain": ["explain", folder, "widen.0"], "runs list": ["runs", "list", "--workspace", str(quickstart_run.workspace)]}
+    assert heavy(COMMAND.format(words=asked.get(" ".join(words), [*words, folder]))) == set()
+
+
+def test_reading_a_log_imports_no_numpy(tmp_path):
+    log = ROOT / "tests" / "data" / "tactics" / "trt86_verbose_dense_won.log"
+    assert not modules_after(COMMAND.format(words=["tactics", str(log)])) & (HEAVY | {"numpy", "pydantic", "rich"})
+
+
+CACHED = """
+from pipeline.run import run
+evidence = run({recipe!r}, overrides={overrides!r}, workspace={workspace!r})
+assert {{stage.status for stage in evidence.run.stages}} == {{"cached"}}
+"""
+
+
+def test_a_cached_run_imports_neither_torch_nor_sklearn_nor_modelopt(quickstart_run, tmp_path):
+    workspace = quickstart_run.copy(tmp_path / "workspace")
+    code = CACHED.format(recipe=str(quickstart_run.recipe), overrides=quickstart_run.overrides, workspace=str(workspace))
+    assert heavy(code) == set()
