@@ -15,6 +15,7 @@ class Twins:
 
     def __init__(self) -> None:
         self._timed: dict[tuple[str | None, ...], list[str]] = {}
+        self._seen: list[tuple[str, LayerTimes]] = []
 
     def place(self, name: str, times: LayerTimes | None, log: BuildLog) -> tuple[Cache | None, str | None]:
         """How a layer got its times, and which earlier layer it equals where that can be told.
@@ -24,19 +25,22 @@ class Twins:
         where no other layer has it.
         """
         if times is not None and times.candidates is not None:
-            self._timed.setdefault(_key(times), []).append(name)
+            self._seen.append((name, times))
             return "timed", None
-        if not log.tables.cursor and not (times and times.formats):
+        if not log.tables.cursor and not (times and times.rows):
             return None, None
         loaded = log.facts.timing_cache.get("mode") == "global" or "loaded_bytes" in log.facts.timing_cache
         if loaded:
             return "global", None
         if log.facts.timing_cache.get("mode") == "none":
             return None, None
-        key = _key(times) if times is not None else ()
+        for known, its in self._seen:  # looked up only where a layer was not timed
+            self._timed.setdefault(_key(its, log), []).append(known)
+        self._seen = []
+        key = _key(times, log) if times is not None else ()
         alike = self._timed.get(key, []) if None not in key else []
         return "repeat", alike[0] if alike and (len(key) > 1 or len(alike) == 1) else None
 
 
-def _key(times: LayerTimes) -> tuple[str | None, ...]:
-    return tuple(times.formats.values())
+def _key(times: LayerTimes, log: BuildLog) -> tuple[str | None, ...]:
+    return tuple(log.tables.format_of(row) for row in times.rows)

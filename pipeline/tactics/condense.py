@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeline.tactics.tables import CHOSEN, NONE, START, STRIDE, WINNER, Tables
+from pipeline.tactics.tables import CHOSEN, LAYER, NONE, START, STRIDE, WINNER, Tables
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +28,10 @@ class Condensed(msgspec.Struct):
     counts: Sequence[Sequence[int]]
     best: Sequence[Sequence[int]]
     winner: Sequence[int]
+    of_layer: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
+    """By layer number: the three counts and the three fastest over all of its combinations."""
+    row_of: Callable[[int], int] = lambda index: ABSENT
+    """The combination of a timed tactic."""
 
 
 def condense(tables: Tables) -> Condensed:
@@ -37,7 +42,9 @@ def condense(tables: Tables) -> Condensed:
 def _plainly(tables: Tables) -> Condensed:
     order = {name: i for i, name in enumerate(CLASSES)}
     found = Condensed([], [], [])
-    counts, best, winners = [], [], []
+    counts: list[list[int]] = []
+    best: list[list[int]] = []
+    winners: list[int] = []
     for row in range(len(tables)):
         count, fastest, winner = [0, 0, 0], [ABSENT] * 3, ABSENT
         wanted = tables.rows[row * STRIDE + WINNER] if tables.chosen(row) else None
@@ -51,8 +58,25 @@ def _plainly(tables: Tables) -> Condensed:
         counts.append(count)
         best.append(fastest)
         winners.append(winner)
+        layer = tables.rows[row * STRIDE + LAYER]
+        known = found.of_layer.setdefault(layer, ([0, 0, 0], [ABSENT] * 3))
+        _add(known, count, fastest, tables)
     found.counts, found.best, found.winner = counts, best, winners
+    found.row_of = _row_finder(tables)
     return found
+
+
+def _add(known: tuple[list[int], list[int]], count: list[int], fastest: list[int], tables: Tables) -> None:
+    for kind, index in enumerate(fastest):
+        known[0][kind] += count[kind]
+        before = known[1][kind]
+        if index != ABSENT and (before == ABSENT or tables.ms[index] < tables.ms[before]):
+            known[1][kind] = index
+
+
+def _row_finder(tables: Tables) -> Callable[[int], int]:
+    starts = tables.rows[START::STRIDE]
+    return lambda index: bisect_right(starts, index) - 1
 
 
 def _with_numpy(tables: Tables) -> Condensed:
@@ -72,7 +96,12 @@ def _with_numpy(tables: Tables) -> Condensed:
     wanted = np.where(rows[:, CHOSEN] != 0, rows[:, WINNER], NONE)
     winner = _fastest(ms, of, np.frombuffer(tables.id, np.uint64)[:total] == wanted[of], len(rows))
     winner[rows[:, CHOSEN] == 0] = ABSENT
-    return Condensed(counts.tolist(), best.tolist(), winner.tolist())
+    layers, layer_of = np.unique(rows[:, LAYER], return_inverse=True)
+    in_layer = layer_of[of]
+    layer_counts = np.bincount(in_layer * len(CLASSES) + kinds, minlength=len(layers) * len(CLASSES)).reshape(-1, len(CLASSES))
+    layer_best = np.stack([_fastest(ms, in_layer, kinds == kind, len(layers)) for kind in range(len(CLASSES))], axis=1)
+    of_layer = dict(zip(layers.tolist(), zip(layer_counts.tolist(), layer_best.tolist())))
+    return Condensed(counts.tolist(), best.tolist(), winner.tolist(), of_layer, _row_finder(tables))
 
 
 def _fastest(ms: np.ndarray, of: np.ndarray, mask: np.ndarray, rows: int) -> np.ndarray:
@@ -81,6 +110,9 @@ def _fastest(ms: np.ndarray, of: np.ndarray, mask: np.ndarray, rows: int) -> np.
 
     at = np.flatnonzero(mask)
     found = np.full(rows, ABSENT, np.int64)
-    order = np.lexsort((-at, -ms[at]))  # the last write wins: slowest first, and the first of equals last
-    found[of[at[order]]] = at[order]
+    if len(at):
+        smallest = np.full(rows, np.inf)
+        np.minimum.at(smallest, of[at], ms[at])
+        hits = at[ms[at] == smallest[of[at]]][::-1]  # the last write wins: the first of equals
+        found[of[hits]] = hits
     return found

@@ -119,8 +119,11 @@ FACT_FORMS: tuple[FactForm, ...] = (
 )
 """Tried in this order among the rows whose needle is in the message."""
 
-_COMPILED = tuple((form, re.compile(form.pattern)) for form in FACT_FORMS)
-_QUICK = re.compile("|".join(sorted({re.escape(form.needle) for form in FACT_FORMS}, key=len, reverse=True)))
+_VARIES = ".(\\"
+_BY_FIRST: dict[str, list[tuple[FactForm, re.Pattern[str]]]] = {}
+for _form in FACT_FORMS:
+    _first = _form.pattern.removeprefix("\\")[:1] if not _form.pattern.startswith(("\\s", "\\-")) else "."
+    _BY_FIRST.setdefault("" if _first in _VARIES else _first, []).append((_form, re.compile(_form.pattern)))
 _METRIC = re.compile(r"(min|max|mean|median|percentile\((\d+)%\)) = (\d+\.?\d*) ms")
 _RANGE = re.compile(r"(MIN|OPT|MAX)=(\d{1,12}(?:x\d{1,12}){0,15})")
 _CACHE_MODES = {"local": "local", "global": "global", "disable": "none", "disabled": "none"}
@@ -147,13 +150,11 @@ class Facts(msgspec.Struct):
 
     def take(self, text: str, source: int, line: int) -> bool:
         """Take in what a message says; False where it is none of these forms."""
-        quick = _QUICK.search(text)
-        if quick is None:
-            return False
-        for form, pattern in _COMPILED:
-            if form.needle in text and (match := pattern.fullmatch(text)):
-                getattr(self, f"_{form.kind}")(form, match, source, line)
-                return True
+        for key in (text[:1], ""):
+            for form, pattern in _BY_FIRST.get(key, ()):
+                if form.needle in text and (match := pattern.fullmatch(text)):
+                    getattr(self, f"_{form.kind}")(form, match, source, line)
+                    return True
         return False
 
     def profile_records(self) -> list[Profile]:

@@ -8,6 +8,7 @@ people (`said`), and forms expected from their neighbours (`inferred`).
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -141,10 +142,14 @@ for _form in FORMS:
     _BY_FIRST.setdefault(_form.first, []).append((_form.name, _form.needle))
 
 
-def find_form(text: str) -> str | None:
-    """The name of the form of a message; None where the reader knows none."""
+@lru_cache(maxsize=2)
+def find_form(text: str) -> tuple[str, re.Match[str]] | None:
+    """The form of a message and its match; None where the reader knows none.
+
+    Kept for the last messages: whether a line begins a message is asked before what the message says.
+    """
     for key in (text[:1], ""):
         for name, needle in _BY_FIRST.get(key, ()):
-            if needle in text and COMPILED[name].match(text):
-                return name
+            if needle in text and (match := COMPILED[name].match(text)):
+                return name, match
     return None

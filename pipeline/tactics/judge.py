@@ -266,6 +266,7 @@ def _records(facts: list[Facts], log: BuildLog, summary: Summary, nodes: Sequenc
             cache=cache,
             twin=twin,
             fp32_only=fp32_only,
+            format_of=log.tables.format_of,
         )
         records.append(_record(layer, case, log, known))
     return records

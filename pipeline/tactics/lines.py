@@ -73,6 +73,11 @@ class Joiner:
             yield from self.flush()
             self._begin(number, piece, found, whole=ended and last)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a message may still be continued."""
+        return self._pending is not None
+
     def flush(self) -> Iterator[Message]:
         """The message that was waiting for its continuation."""
         pending, self._pending = self._pending, None
@@ -152,11 +157,12 @@ def detect_width(lines: list[str]) -> int | None:
     width = max(map(len, bodies), default=0)
     going_on = 0
     for body, following in pairwise(bodies):
-        if len(body) in (width, width - 1) and following and not _begins(following):
+        if len(body) in (width, width - 1) and following and not begins(following):
             going_on += 1
     return width if going_on >= 2 else None
 
 
-def _begins(line: str) -> bool:
+def begins(line: str) -> bool:
+    """Whether a physical line begins a message: by its prefix, or by its form."""
     found = head(line)
     return bool(found.severity or found.process) or starts(line[found.end :].lstrip())

@@ -134,7 +134,8 @@ def _check_counts(summary: Summary, pair: Pair, profile: int | None) -> None:
         text = f"line {selected.raw.line}: chose {selected.declared} layer(s), but the list has {len(selected.names)}"
         _dispute(summary, "count-and-list-disagree", list(dict.fromkeys(names)), profile, text, selected, on_eligible=False)
     if eligible and selected and eligible.complete:
-        odd = [name for name in selected.names if name not in set(eligible.names)]
+        found = set(eligible.names)
+        odd = [name for name in selected.names if name not in found]
         if odd:
             text = f"line {selected.raw.line}: chosen, but not in the list of eligible layers of line {eligible.raw.line}"
             _dispute(summary, "chosen-but-not-eligible", odd, profile, text, selected, on_eligible=True)

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pipeline.errors import InputError
 from pipeline.records.tactics import Source, TacticReport
 from pipeline.tactics.builds import BuildLog, Message
 from pipeline.tactics.context import loaded_run, profiles_of
 from pipeline.tactics.documents import Document, read_document
-from pipeline.tactics.fast import FastWay
 from pipeline.tactics.inputs import Opened, expand
 from pipeline.tactics.join import join
 from pipeline.tactics.judge import judge
-from pipeline.tactics.lines import Joiner, detect_width
+from pipeline.tactics.lines import Joiner, begins, detect_width
 from pipeline.tactics.passes import summarise
 from pipeline.tactics.plans import read_plan
 from pipeline.tactics.sparsity import Widths, pair_up, read_lists, settle_lists
 from pipeline.tactics.streams import Stream
 from pipeline.tactics.tables import Tables
 
+if TYPE_CHECKING:
+    from pipeline.tactics.fast import FastWay
+
 SourceKind = Literal["log", "layer-info", "profile", "times", "plan"]
-WIDTH_LINES = 20_000
-MEASURED_BLOCKS = 4
+WIDTH_BYTES = 1 << 20
+FAST_REST_BYTES = 1 << 16
+FAST_FROM_BYTES = 1 << 19
+"""Blocks from which importing numpy (80 ms) is repaid."""
 
 _HINT = "give the whole log of a build (trtexec, or another TensorRT logger at INFO or below)"
 
@@ -97,21 +101,15 @@ def _report(
 def _read_log(number: int, opened: Opened) -> LogFile:
     """Read one log, the bulk of it the fast way."""
     log = LogFile(number)
-    rest: list[bytes] = []
-    first = 1
+    rest = b""
     for block in opened.blocks():
-        lines = block.split(b"\n")
-        ended = lines[-1] == b""
-        if ended:
-            lines.pop()
-        rest = [*rest, *lines] if rest else lines
-        log.begin(rest)
-        if not ended:
+        data = rest + block if rest else block
+        log.begin(data)
+        if not data.endswith(b"\n"):
+            rest = data
             break
-        done = log.take(rest, first)
-        first += done
-        rest = rest[done:]
-    log.finish(rest, first, ended=not rest or ended)
+        rest = data[log.take(data) :]
+    log.finish(rest)
     return log
 
 
@@ -123,8 +121,8 @@ class LogFile:
         self.builds: list[BuildLog] = []
         self.streams: dict[str | None, Stream] = {}
         self.joiner: Joiner | None = None
-        self.fast = FastWay(self._slow, self._tables)
-        self._measured = 0
+        self.fast: FastWay | None = None
+        self.line = 1
         self._producers: dict[str, int] = {}
 
     @property
@@ -136,33 +134,54 @@ class LogFile:
     def widths(self) -> Widths:
         return self.joiner.widths if self.joiner else Widths()
 
-    def begin(self, lines: list[bytes]) -> None:
+    def begin(self, block: bytes) -> None:
         """See whether the file is hard-wrapped, by its beginning."""
         if self.joiner is None:
-            self.joiner = Joiner(detect_width([line.decode("utf-8", "replace") for line in lines[:WIDTH_LINES]]))
+            self.joiner = Joiner(detect_width(block[:WIDTH_BYTES].decode("utf-8", "replace").split("\n")))
 
-    def take(self, lines: list[bytes], first: int) -> int:
-        """Read a block but for its last line; returns how many lines were read."""
-        last = len(lines) - 1
-        done = 0
+    def take(self, block: bytes) -> int:
+        """Read whole lines but for the last one, whose continuation is not in sight; returns how many bytes were read."""
         assert self.joiner is not None
-        if self._measured < MEASURED_BLOCKS:
-            self._measured += 1
-            self.widths.longest = max(self.widths.longest, max(map(len, lines), default=0))
-        if self.joiner.width is None and last > 0 and self.fast.learn(lines):
-            done = self.fast.read(lines, first)
-        for i in range(done, last):
-            self._slow(first + i, lines[i], False)
-        return max(last, 0)
+        last = block.rfind(b"\n", 0, -1) + 1
+        fast = self._fast_way(block) if self.joiner.width is None and len(block) >= FAST_FROM_BYTES else None
+        at = 0
+        while at < last:
+            if fast is not None and self._tables() is not None and not self.joiner.waiting and len(block) - at >= FAST_REST_BYTES:
+                lines, size = fast.read(block[at:], self.line)
+                self.line += lines
+                at += size
+                continue
+            end = block.index(b"\n", at)
+            if fast is not None and self.joiner.waiting and begins(block[at:end].decode("utf-8", "replace")):
+                self._flush()
+                continue
+            self._slow(self.line, block[at:end], False)
+            self.line += 1
+            at = end + 1
+        return last
 
-    def finish(self, lines: list[bytes], first: int, *, ended: bool) -> None:
+    def _fast_way(self, block: bytes) -> FastWay | None:
+        if self.fast is None:
+            from pipeline.tactics.fast import FastWay
+
+            self.fast = FastWay(self._slow, self._tables)
+        return self.fast if self.fast.learn(block) else None
+
+    def finish(self, rest: bytes) -> None:
         """Read what is left: here the last line may lack its line feed."""
-        assert self.joiner is not None
+        if self.joiner is None:
+            return
+        lines = rest.split(b"\n")
+        ended = lines[-1] == b""
+        if ended:
+            lines.pop()
         for i, line in enumerate(lines):
-            for message in self.joiner.feed(first + i, line.decode("utf-8", "replace"), ended=ended or i < len(lines) - 1):
+            for message in self.joiner.feed(self.line + i, line.decode("utf-8", "replace"), ended=ended or i < len(lines) - 1):
                 self._dispatch(message)
         for message in self.joiner.flush():
             self._dispatch(message)
+        if self.fast is not None:
+            self.widths.longest = max(self.widths.longest, self.fast.longest)
         for stream in self.streams.values():
             stream.finish()
         self.builds = [build for build in self.builds if build.is_build or build.loads_plan]
@@ -172,8 +191,12 @@ class LogFile:
         for message in self.joiner.feed(number, line.decode("utf-8", "replace")):
             self._dispatch(message)
         if alone:
-            for message in self.joiner.flush():
-                self._dispatch(message)
+            self._flush()
+
+    def _flush(self) -> None:
+        assert self.joiner is not None
+        for message in self.joiner.flush():
+            self._dispatch(message)
 
     def _stream(self, process: str | None) -> Stream:
         if process not in self.streams:

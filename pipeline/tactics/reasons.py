@@ -30,6 +30,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     twin: str | None
     """An earlier layer with the same format combinations, where this one was not timed."""
     fp32_only: bool
+    format_of: Callable[[int], str | None]
+    """The formats of a combination row."""
 
     @property
     def asks_why(self) -> bool:
@@ -60,7 +62,7 @@ def _elsewhere(case: Case) -> tuple[float, str | None, str | None] | None:
     best = times.best
     if row == times.final_row or (best is not None and best.comparable and times.tuned_ms is not None and ms >= times.tuned_ms):
         return None
-    return ms, times.formats.get(row), times.formats.get(times.final_row)
+    return ms, case.format_of(row), case.format_of(times.final_row)
 
 
 def precision_of(format_: str | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import cast
 
 from pipeline.records.tactics import Truncated
 from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, dump_10_layer, is_wait, version_of
-from pipeline.tactics.forms import COMPILED, VERBOSE_FORMS, find_form
+from pipeline.tactics.forms import VERBOSE_FORMS, find_form
 from pipeline.tactics.names import is_damaged
 from pipeline.tactics.sparsity import RawList
 from pipeline.tactics.tables import IGNORED, NONE, REFORMAT, Tables
@@ -62,13 +62,11 @@ class Stream:
         self._note(message)
         if self._profile_columns and self._profile_row(message):
             return
-        form = find_form(message.text)
-        if form is None:
+        found = find_form(message.text)
+        if found is None:
             self.build.facts.take(message.text, self.source, message.line)
             return
-        match = COMPILED[form].match(message.text)
-        if match is None:
-            return
+        form, match = found
         handler = HANDLERS.get(form)
         if handler is not None:
             handler(self, match, message)

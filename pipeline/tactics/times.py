@@ -6,7 +6,7 @@ import msgspec
 
 from pipeline.records.tactics import Best, BestTime, Candidates, Tactic
 from pipeline.tactics.condense import ABSENT, CLASSES, Condensed
-from pipeline.tactics.tables import Tables
+from pipeline.tactics.tables import LAYER, STRIDE, Tables, number_of
 
 SPARSE, DENSE, UNKNOWN = range(len(CLASSES))
 
@@ -15,8 +15,8 @@ class LayerTimes(msgspec.Struct):
     """What the tables say of one layer."""
 
     candidates: Candidates | None
-    formats: dict[int, str | None] = {}
-    """Combination row -> formats, in the order of the log."""
+    rows: list[int] = []
+    """The layer's combinations, in the order of the log."""
     best: Best | None = None
     tuned_ms: float | None = None
     name_of_final: str | None = None
@@ -55,15 +55,16 @@ def layer_times(tables: Tables, condensed: Condensed, rows: list[int], final_id:
     """
     if not rows:
         return None
-    counts = [sum(condensed.counts[row][kind] for row in rows) for kind in range(len(CLASSES))]
-    times = LayerTimes(None, {row: tables.format_of(row) for row in rows})
+    times = LayerTimes(None, rows)
+    counts, fastest = condensed.of_layer[tables.rows[rows[0] * STRIDE + LAYER]]
     if not any(counts):
         return times
     times.candidates = Candidates(sparse=counts[SPARSE], dense=counts[DENSE], unknown=counts[UNKNOWN])
-    layer = _Layer(tables, condensed, rows, [_anywhere(tables, condensed, rows, kind) for kind in range(len(CLASSES))])
-    times.best_anywhere = {name: (layer.ms(found[0]), found[1]) for name, found in zip(CLASSES, layer.anywhere) if found}
-    times.sparse_line, times.dense_line = (tables.line[found[0]] if found else None for found in layer.anywhere[:2])
-    times.runner = tables.runner_at(next(found[0] for found in layer.anywhere if found))
+    anywhere = [None if index == ABSENT else (index, condensed.row_of(index)) for index in fastest]
+    layer = _Layer(tables, condensed, rows, anywhere)
+    times.best_anywhere = {name: (layer.ms(found[0]), found[1]) for name, found in zip(CLASSES, anywhere) if found}
+    times.sparse_line, times.dense_line = (tables.line[found[0]] if found else None for found in anywhere[:2])
+    times.runner = tables.runner_at(next(found[0] for found in anywhere if found))
     final = _final(layer, final_id, final_name)
     if final is not None:
         index, times.final_row = final
@@ -74,23 +75,19 @@ def layer_times(tables: Tables, condensed: Condensed, rows: list[int], final_id:
     return times
 
 
-def _anywhere(tables: Tables, condensed: Condensed, rows: list[int], kind: int) -> tuple[int, int] | None:
-    found = [(index, row) for row in rows if (index := condensed.best[row][kind]) != ABSENT]
-    return min(found, key=lambda pair: tables.ms[pair[0]]) if found else None
-
-
 def _final(layer: _Layer, final_id: str | None, final_name: str | None) -> tuple[int, int] | None:
     """The timed tactic that the engine runs: a combination's choice if one is it, else the fastest that was timed."""
     if final_id is None and final_name is None:
         return None
 
-    def fits(index: int) -> bool:
-        if final_id is not None:
-            return layer.tables.tactic_id(index) == final_id
-        return layer.tables.kernel_at(index) == final_name
+    tables, winner = layer.tables, layer.condensed.winner
+    wanted = None if final_id is None else number_of(final_id)
 
-    won = [(layer.condensed.winner[row], row) for row in layer.rows if layer.condensed.winner[row] != ABSENT]
-    found = [pair for pair in won if fits(pair[0])] or [(i, row) for row in layer.rows for i in layer.tables.span(row) if fits(i)]
+    def fits(index: int) -> bool:
+        return tables.kernel_at(index) == final_name if wanted is None else tables.id[index] == wanted
+
+    found = [(index, row) for row in layer.rows if (index := winner[row]) != ABSENT and fits(index)]
+    found = found or [(i, row) for row in layer.rows for i in tables.span(row) if fits(i)]
     return min(found, key=lambda pair: layer.ms(pair[0])) if found else None
 
 
@@ -129,6 +126,6 @@ def _best(times: LayerTimes, layer: _Layer) -> Best | None:
         row = min((found for found in layer.anywhere if found), key=lambda found: layer.ms(found[0]))[1]
     here = layer.condensed.best[row]
     picked = [(here[kind], row) if here[kind] != ABSENT else layer.anywhere[kind] for kind in (SPARSE, DENSE)]
-    sparse, dense = (None if found is None else BestTime(ms=layer.ms(found[0]), format=times.formats[found[1]]) for found in picked)
-    comparable = all(found is not None and found[1] == row for found in picked) and times.formats[row] is not None
+    sparse, dense = (None if found is None else BestTime(ms=layer.ms(found[0]), format=layer.tables.format_of(found[1])) for found in picked)
+    comparable = all(found is not None and found[1] == row for found in picked) and layer.tables.format_of(row) is not None
     return Best(sparse=sparse, dense=dense, comparable=comparable)

@@ -1,0 +1,206 @@
+"""A block of lines as columns: where each line is, what stands at fixed columns, and ids and times decoded together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+
+PAD = bytes(512)
+ID_DIGITS = 16
+SIZES = (9, 8, 10, 7, 6, 5, 4, 3)
+"""Characters of a time, the commonest first; other lengths go the slow way."""
+
+
+def _repeat(byte: int) -> np.uint64:
+    return np.uint64(int.from_bytes(bytes([byte]) * 8, "little"))
+
+
+_MASKS = np.array([(1 << (8 * k)) - 1 for k in range(9)], np.uint64)
+_POWERS = 10.0 ** np.arange(16)
+_ZEROS, _TOP, _LOW4, _OVER9, _GAP = _repeat(0x30), _repeat(0x80), _repeat(0x0F), _repeat(0x76), np.uint64(0x27)
+_PAIRS, _QUADS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
+_EVERY4 = np.uint64(0x000000FF000000FF)
+
+
+def word(text: bytes) -> np.uint64:
+    """Up to eight bytes as one little-endian number."""
+    return np.uint64(int.from_bytes(text, "little"))
+
+
+def _lead(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The digits before the point at the beginning of eight bytes: their number, where the point is, and whether they are 1 to 3."""
+    value = np.zeros(len(text), np.uint64)
+    dot = np.zeros(len(text), np.int64)
+    open_ = np.ones(len(text), bool)
+    for place in range(4):
+        byte = (text >> np.uint64(8 * place)) & _MASKS[1]
+        ends = open_ & (byte == word(b".")) & (place > 0)
+        dot[ends] = place
+        digit = byte - np.uint64(0x30)
+        open_ &= ~ends & (digit < 10)
+        value = np.where(open_, value * np.uint64(10) + digit, value)
+    return value, dot, dot > 0
+
+
+class Timed(msgspec.Struct):
+    """The block's lines `Tactic Name: N Tactic: T Time: t` that are exactly of this form."""
+
+    line: np.ndarray
+    """int64 [n], index of the line in the block."""
+    name_start: np.ndarray
+    name_end: np.ndarray
+    id: np.ndarray
+    """uint64 [n]."""
+    ms: np.ndarray
+    """float64 [n], as Python's float() reads the text."""
+    refused: np.ndarray
+    """Indices of lines that begin so but are not of the form."""
+
+    def before(self, lines: np.ndarray) -> np.ndarray:
+        """How many timed tactics stand before each of the given lines."""
+        return np.searchsorted(self.line, lines)
+
+    def before_line(self, line: int) -> int:
+        """How many timed tactics stand before one line."""
+        return int(np.searchsorted(self.line, line))
+
+
+class Lines:
+    """A block of whole lines.
+
+    Args:
+        block: Bytes that end with a line feed.
+        width: Length of the prefix of the lines that are sought.
+        tail: Its end, the same in all of them.
+    """
+
+    def __init__(self, block: bytes, width: int, tail: bytes) -> None:
+        padded = block + PAD  # so that every position below is inside
+        self.bytes = np.frombuffer(padded, np.uint8)
+        self.words = np.ndarray((len(padded) - 8,), "<u8", padded, strides=(1,))
+        self.width = width
+        self.ends = np.flatnonzero(self.bytes[: len(block)] == 10)
+        self.starts = np.empty_like(self.ends)
+        self.starts[0] = 0
+        self.starts[1:] = self.ends[:-1] + 1
+        self.hot = self.ends - self.starts >= width + 8
+        """Lines with this prefix."""
+        for i in range(0, len(tail), 8):
+            piece = tail[i : i + 8]
+            at = self.starts + (width - len(tail) + i)
+            self.hot &= (self._at(at) & _MASKS[len(piece)]) == word(piece)
+
+    def _at(self, positions: np.ndarray) -> np.ndarray:
+        """Eight bytes at each position. One before the block wraps around to the padding, which equals no text."""
+        return self.words[positions]
+
+    def keyed(self, keys: Mapping[bytes, int]) -> np.ndarray:
+        """uint8 [lines]: the value of the key of eight bytes with which the message begins; 0 where it is none."""
+        found = np.zeros(len(self.starts), np.uint8)
+        first = self._at(self.starts + self.width)
+        for key, value in keys.items():
+            found[(first == word(key)) & self.hot] = value
+        return found
+
+    @property
+    def longest(self) -> int:
+        """Length of the longest line."""
+        return int((self.ends - self.starts).max(initial=0))
+
+    def following(self, among: np.ndarray, text: bytes) -> np.ndarray:
+        """Indices of the lines of a mask whose message goes on with these eight bytes after its first eight."""
+        at = np.flatnonzero(among)
+        return at[self._at(self.starts[at] + self.width + 8) == word(text)]
+
+    def ending(self, among: np.ndarray, text: bytes) -> np.ndarray:
+        """Indices of the lines of a mask whose last bytes are `text`."""
+        at = np.flatnonzero(among)
+        for i in range(0, len(text), 8):
+            piece = text[i : i + 8]
+            here = self._at(self.ends[at] - (len(text) - i))
+            at = at[(here & _MASKS[len(piece)]) == word(piece)]
+        return at
+
+    def completed(self, among: np.ndarray) -> np.ndarray:
+        """Indices of the lines of a mask that end in `Fastest Tactic: 0x... Time: t`."""
+        at = np.flatnonzero(among)
+        if not len(at):
+            return at
+        size, ok, _ = self._times(at)
+        stop = self.ends[at] - size - len(" Time: ")
+        head = stop - (ID_DIGITS + len("Fastest Tactic: 0x"))
+        good = ok & (self._at(head) == word(b"Fastest ")) & (self._at(head + 8) == word(b"Tactic: "))
+        return at[good & ((self._at(head - 9)) == word(b"seconds."))]
+
+    def _times(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of lines that end in ` Time: d.ddd`: the length of the time, whether the line is so, and the time itself.
+
+        The number is its digits divided by a power of ten: both are exact, so the quotient is what float() gives.
+        """
+        ends = self.ends[at]
+        size = np.zeros(len(at), np.int64)
+        open_ = np.arange(len(at))
+        for length in SIZES:
+            here = (self._at(ends[open_] - (length + 7)) & _MASKS[7]) == word(b" Time: ")
+            size[open_[here]] = length
+            open_ = open_[~here]
+        first = self._at(ends - size)
+        lead, dot, ok = _lead(first)
+        decimals = np.clip(size - dot - 1, 1, 8)
+        drop = _MASKS[8 - decimals]
+        digits = ((self._at(ends - 8) & ~drop) | (_ZEROS & drop)) - _ZEROS
+        ok &= (size > dot + 1) & (size - dot <= 9) & ((((digits + _OVER9) | digits) & _TOP) == 0)
+        digits = digits * np.uint64(10) + (digits >> np.uint64(8))
+        value = (digits & _EVERY4) * np.uint64(0x000F424000000064) + ((digits >> np.uint64(16)) & _EVERY4) * np.uint64(0x0000271000000001)
+        scale = _POWERS[decimals]
+        return size, ok, (lead.astype(np.float64) * scale + (value >> np.uint64(32)).astype(np.float64)) / scale
+
+    def _half(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Eight lower-case hexadecimal digits at each position as a number, and whether they are such digits."""
+        text = self._at(at)
+        letters = (text >> np.uint64(6)) & _repeat(1)
+        nibbles = (text & _LOW4) + letters * np.uint64(9)
+        over = ((nibbles + _OVER9) & _TOP) >> np.uint64(7)
+        ok = ((nibbles + _ZEROS + over * _GAP) == text) & ((nibbles & ~_LOW4) == 0)
+        pairs = ((nibbles << np.uint64(4)) | (nibbles >> np.uint64(8))) & _PAIRS
+        quads = (pairs | (pairs >> np.uint64(8))) & _QUADS
+        return ((quads | (quads >> np.uint64(16))) & _MASKS[4]).astype(np.uint32).byteswap().astype(np.uint64), ok
+
+    def _ids(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sixteen hexadecimal digits at each position as uint64, and whether they are such digits."""
+        high, ok = self._half(at)
+        low, also = self._half(at + 8)
+        return (high << np.uint64(32)) | low, ok & also
+
+    def timed(self, mask: np.ndarray, head: int) -> Timed:
+        """Decode the lines of a mask, whose message begins with `head` bytes before the kernel's name."""
+        at = np.flatnonzero(mask)
+        size, ok, ms = self._times(at)
+        stop = self.ends[at] - size - len(" Time: ")
+        name_end = stop - len(" Tactic: 0x") - ID_DIGITS
+        name_start = self.starts[at] + self.width + head
+        ok &= (name_end > name_start) & (self._at(name_end) == word(b" Tactic:")) & (self._at(name_end + 3) == word(b"ctic: 0x"))
+        ids, hexadecimal = self._ids(stop - ID_DIGITS)
+        ok &= hexadecimal & (self._at(name_start - 8) == word(b"c Name: "))
+        return Timed(at[ok], name_start[ok], name_end[ok], ids[ok], ms[ok], at[~ok])
+
+    def choices(self, at: np.ndarray, mask: np.ndarray, head: bytes) -> list[int | None]:
+        """For each line of `at`, the id with which it ends; None outside the mask or where it is not exactly of the form."""
+        found: list[int | None] = [None] * len(at)
+        picked = np.flatnonzero(mask)
+        if not len(picked):
+            return found
+        lines = at[picked]
+        start, end = self.starts[lines] + self.width, self.ends[lines]
+        ids, ok = self._ids(end - ID_DIGITS)
+        before = end - ID_DIGITS - len(" Tactic: 0x")
+        ok &= (self._at(before) == word(b" Tactic:")) & (self._at(before + 3) == word(b"ctic: 0x")) & (before > start + len(head))
+        for i in range(0, len(head), 8):
+            piece = head[i : i + 8]
+            ok &= (self._at(start + i) & _MASKS[len(piece)]) == word(piece)
+        for index, id_, good in zip(picked.tolist(), ids.tolist(), ok.tolist()):
+            if good:
+                found[index] = id_
+        return found
