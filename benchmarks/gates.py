@@ -22,7 +22,9 @@ class Design(NamedTuple):
     block: int
     rewarm: int
     launch_cv: float = 0.0
-    """Spread of a whole block: what differs from one start of a process to the next."""
+    """Spread of a whole process: what differs from one start to the next."""
+    group: int = 1
+    """Rounds between two starts: one observation."""
     early: bool = True
 
 
@@ -30,13 +32,13 @@ class Experiments(NamedTuple):
     """Samples of many experiments with arms of equal speed; a ratio is applied by the gates."""
 
     logs: np.ndarray
-    """Log of the block median [experiments, rounds, arms]."""
+    """Log of the block median, mean over a group of rounds [experiments, observations, arms]."""
     samples: np.ndarray
     """Interleaved samples of arm and reference [experiments, 2, n]."""
     sequential: np.ndarray
     """Samples of arm and reference, one measured after the other [experiments, 2, n]."""
     runs: np.ndarray
-    """Log medians of three runs a side, alternating [experiments, 2, 3]."""
+    """Samples of three runs a side, alternating [experiments, 2, 3, n]."""
 
 
 def draw(process, rng: np.random.Generator, count: int, cv: float, design: Design) -> Experiments:
@@ -55,11 +57,13 @@ def draw(process, rng: np.random.Generator, count: int, cv: float, design: Desig
         halves = time[:, : length // 2 * 2].reshape(count, 2, -1)
         sixths = time[:, : length // 6 * 6].reshape(count, 3, 2, -1).transpose(0, 2, 1, 3)
     blocks = blocks[..., design.rewarm :]
-    if design.launch_cv:
-        blocks = blocks * np.exp(design.launch_cv * rng.standard_normal((*blocks.shape[:3], 1)))
     logs = np.log(median(blocks))
+    if design.launch_cv:
+        starts = design.launch_cv * rng.standard_normal((count, design.rounds // design.group, ARMS))
+        blocks, logs = blocks * np.exp(np.repeat(starts, design.group, axis=1))[..., None], logs + np.repeat(starts, design.group, axis=1)
+    logs = logs.reshape(count, -1, design.group, ARMS).mean(axis=2)
     samples = blocks[:, :, :2].transpose(0, 2, 1, 3).reshape(count, 2, -1)
-    return Experiments(logs, samples, halves, np.log(median(sixths)))
+    return Experiments(logs, samples, halves, sixths)
 
 
 def median(values: np.ndarray) -> np.ndarray:
@@ -70,9 +74,10 @@ def median(values: np.ndarray) -> np.ndarray:
 
 
 def looks(design: Design) -> list[int]:
-    """Numbers of rounds at which sampling may end."""
-    early = range(LEAST_ROUNDS, design.rounds, max(1, design.rounds // LOOKS)) if design.early else ()
-    return [*early, design.rounds]
+    """Numbers of observations at which sampling may end."""
+    most = design.rounds // design.group
+    early = range(LEAST_ROUNDS, most, max(1, most // LOOKS)) if design.early else ()
+    return [*early, most]
 
 
 class Decision(NamedTuple):
@@ -89,7 +94,7 @@ def alone(found: Experiments, ratio: float, budget: float, alpha: float, design:
     outcome = np.zeros(len(rule), int)
     for n in looks(design):
         open_ = np.flatnonzero(outcome == 0)
-        value = centre(rule[open_, :n], design.rounds, alpha)
+        value = centre(rule[open_, :n], looks(design)[-1], alpha)
         outcome[open_] = against(value.value, value.half_width, budget)
     return outcome
 
@@ -97,11 +102,12 @@ def alone(found: Experiments, ratio: float, budget: float, alpha: float, design:
 def ours(found: Experiments, ratio: float, budget: float, alpha: float, design: Design) -> Decision:
     """The gate of pipeline.latency and pipeline.verdict with its A/A control, stopping early."""
     rule, same = found.logs[..., 0] - found.logs[..., 1] + math.log(ratio), found.logs[..., 2] - found.logs[..., 1]
-    outcome, used = np.zeros(len(rule), int), np.full(len(rule), design.rounds)
+    planned = looks(design)[-1]
+    outcome, used = np.zeros(len(rule), int), np.full(len(rule), planned)
     needed = np.ones(len(rule))
     for n in looks(design):
         open_ = np.flatnonzero(outcome == 0)
-        now, factor = decide(rule[open_, :n], same[open_, :n], design.rounds, budget, alpha)
+        now, factor = decide(rule[open_, :n], same[open_, :n], planned, budget, alpha)
         outcome[open_] = now
         used[open_[now != 0]] = n
         needed[open_] = np.where(now == 0, factor, 1.0)
@@ -132,7 +138,8 @@ def two_medians(found: Experiments, ratio: float, budget: float) -> np.ndarray:
 
 def welch(found: Experiments, ratio: float, budget: float, alpha: float) -> np.ndarray:
     """Welch's interval on the log medians of three runs a side."""
-    left, right = found.runs[:, 0] + math.log(ratio), found.runs[:, 1]
+    runs = np.log(median(found.runs))
+    left, right = runs[:, 0] + math.log(ratio), runs[:, 1]
     va, vb = left.var(axis=1, ddof=1) / 3, right.var(axis=1, ddof=1) / 3
     freedom = np.maximum(1, np.floor((va + vb) ** 2 / (va**2 / 2 + vb**2 / 2))).astype(int)
     half = np.array([student_quantile(alpha, int(f)) for f in freedom]) * np.sqrt(va + vb)

@@ -1,7 +1,7 @@
 """`bench`: interleaved latency of ONNX files or plans, without a recipe. Joins builders and latency.
 
-As a program (`python -m pipeline.benching MODEL ...`) it times one block of one model and prints the times: a process of its own
-for `bench --processes`, also in another environment or container.
+As a program (`python -m pipeline.benching MODEL ...`) it times blocks of one model and prints the times: a process of its own for
+`bench --processes`, also in another environment or container.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,9 +46,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Path | None = None
     """npz of input arrays; random values where absent."""
     processes: bool = False
-    """Every block in a process of its own."""
+    """Every arm in processes of its own, started anew in every round."""
     commands: dict[str, list[str]] = {}
-    """Further arms, each a command as `latency.CommandSampler` runs it."""
+    """Further arms, each a command as `latency.process` describes."""
     seed: int = 0
 
 
@@ -91,7 +91,7 @@ def bench(job: Job, plan: Plan, alpha: float, folder: Path | None = None, progre
             feeds = {name: _feeds(file, batch, job) for name, file in job.models.items()}
             shapes[shape] = {name: list(array.shape) for name, array in feeds[reference].items()}
             with ExitStack() as stack:
-                arms = _commands(job, batch) if job.processes else _loaded(backend, engines, feeds, Path(scratch), stack)
+                arms = _commands(job, batch, stack) if job.processes else _loaded(backend, engines, feeds, Path(scratch), stack)
                 parts.append(latency.sample(arms, shape=shape, plan=plan, seed=job.seed, progress=progress))
     seen = watch.stop()
     samples = latency.Samples.concat(parts)
@@ -167,30 +167,24 @@ def _loaded(
     return arms
 
 
-def _commands(job: Job, batch: int) -> dict[str, Sampler]:
+def _commands(job: Job, batch: int, stack: ExitStack) -> dict[str, Sampler]:
     """Every model timed by this module in a process of its own, and the arms that are commands already."""
     from pipeline import latency
 
     def command(file: Path) -> list[str]:
-        words = [
-            sys.executable,
-            "-m",
-            "pipeline.benching",
-            str(file),
-            "--backend",
-            job.backend,
-            "--batch",
-            str(batch),
-            "--count",
-            "{count}",
-        ]
+        words = [sys.executable, "-m", "pipeline.benching", str(file), "--batch", str(batch), "--backend", job.backend]
         words += ["--inputs", str(job.inputs)] if job.inputs else []
         return words + [word for name, value in job.options.items() for word in ("--option", f"{name}={value}")]
 
     reference = next(iter(job.models))
     own = {name: command(file) for name, file in job.models.items()}
     every = {**own, latency.control_of(reference): own[reference], **job.commands}
-    return {name: latency.CommandSampler(words) for name, words in every.items()}
+    arms: dict[str, Sampler] = {}
+    for name, words in every.items():
+        sampler = latency.command_sampler(words)
+        stack.callback(sampler.close)
+        arms[name] = sampler
+    return arms
 
 
 def _feeds(file: Path, batch: int, job: Job) -> Feeds:
@@ -235,8 +229,8 @@ def random_feeds(file: Path, batch: int, seed: int) -> Feeds:
     return feeds
 
 
-def block(file: Path, job: Job, count: int) -> Mapping[str, np.ndarray]:
-    """Times of one block of one model, in this process."""
+def serve(file: Path, job: Job, counts: Iterable[int]) -> Iterator[Mapping[str, np.ndarray]]:
+    """Times of one block after another of one model, in this process."""
     from pipeline import builders
 
     backend = builders.backend(job.backend, job.options)
@@ -246,27 +240,30 @@ def block(file: Path, job: Job, count: int) -> Mapping[str, np.ndarray]:
         try:
             sampler = session.sampler(_feeds(file, job.batches[0], job))
             sampler.block(WARM_UP)
-            return sampler.block(count)
+            for count in counts:
+                yield sampler.block(count)
         finally:
             session.close()
 
 
 def main() -> None:
-    """Time one block and print it as one line of JSON."""
+    """Time one block of `--count` inferences, or one for every number read from standard input; print a line of JSON for each."""
     import argparse
 
-    parser = argparse.ArgumentParser(prog="python -m pipeline.benching", description="Time one block of one model and print the times.")
+    parser = argparse.ArgumentParser(prog="python -m pipeline.benching", description=main.__doc__)
     parser.add_argument("model", type=Path)
     parser.add_argument("--backend", default="onnxruntime")
     parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--count", type=int)
     parser.add_argument("--inputs", type=Path)
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
     args = parser.parse_args()
     options = {name: int(value) if value.isdecimal() else value for name, _, value in (text.partition("=") for text in args.option)}
     job = Job(models={"model": args.model}, backend=args.backend, options=options, batches=(args.batch,), inputs=args.inputs)
-    times = block(args.model, job, args.count)
-    sys.stdout.write(msgspec.json.encode({metric: values.tolist() for metric, values in times.items()}).decode() + "\n")
+    counts = map(int, sys.stdin) if args.count is None else [args.count]
+    for times in serve(args.model, job, counts):
+        sys.stdout.write(msgspec.json.encode({metric: values.tolist() for metric, values in times.items()}).decode() + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ FILE = click.Path(path_type=Path)
 @click.option("--seconds", type=POSITIVE, default=10.0, show_default=True, help="Sampling time per batch size.")
 @click.option("--rounds", type=click.IntRange(min=8), default=20, show_default=True, help="Least number of rounds.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="CPU threads of the onnxruntime backend.")
-@click.option("--processes", is_flag=True, help="A process for every block: what differs between starts enters the interval.")
+@click.option("--processes", is_flag=True, help="Processes started anew in every round: how starts differ enters the interval.")
 @click.option("--arm", "arms", metavar="NAME=COMMAND", multiple=True, help="With --processes: one more arm, timed by a command.")
 @click.option("--alpha", type=SHARE, default=0.05, show_default=True, help="Error of each bound.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the order of arms.")
@@ -44,9 +44,9 @@ def command(
 ) -> None:
     """Interleaved latency of ONNX files (or plans): every B over A, with intervals.
 
-    A is loaded twice, so that the last ratio shows what the measurement itself can tell apart. The COMMAND of --arm times
-    {count} inferences, for example in another container, and ends with a line of JSON such as {"host_latency": [1.2, 1.3]} in
-    ms. Times are judged by `gate`, not here: the exit code is 0 whatever is faster.
+    A is loaded twice, so that the last ratio shows what the measurement itself can tell apart. The COMMAND of --arm, which may
+    run in another container, reads a number of inferences per line (or gets it as {count}) and answers each with a line of
+    JSON such as {"host_latency": [1.2, 1.3]} in ms. Times are judged by `gate`, not here: the exit code is 0 whatever is faster.
     """
     from pipeline import api
     from pipeline.benching import Job, named

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pipeline.latency.device import readings
     from pipeline.latency.plan import CONTROL_SUFFIX, Plan, Sampler, control_of
-    from pipeline.latency.process import CommandSampler
+    from pipeline.latency.process import command_sampler
     from pipeline.latency.samples import Samples, Sampling
     from pipeline.latency.sampling import sample
     from pipeline.latency.summaries import absolute, between_builds, ratio, ratios, timings
 
 _DOORS = {
-    "CommandSampler": "process",
+    "command_sampler": "process",
     "Plan": "plan",
     "Sampler": "plan",
     "CONTROL_SUFFIX": "plan",
@@ -35,13 +35,13 @@ _DOORS = {
 
 __all__ = [
     "CONTROL_SUFFIX",
-    "CommandSampler",
     "Plan",
     "Sampler",
     "Samples",
     "Sampling",
     "absolute",
     "between_builds",
+    "command_sampler",
     "control_of",
     "ratio",
     "ratios",

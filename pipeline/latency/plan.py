@@ -27,8 +27,19 @@ class Sampler(Protocol):
         ...
 
 
+class Renewable(Protocol):
+    """A sampler whose engine lives in a process that can be started anew."""
+
+    def renew(self) -> None:
+        """End the process and start another."""
+        ...
+
+
 def starts_processes(sampler: Sampler) -> bool:
-    """Whether each block of a sampler is a process of its own (its attribute `level` is `process`)."""
+    """Whether a sampler's engine lives in processes of its own (its attribute `level` is `process`).
+
+    One that can `renew` answers many blocks from one process; any other starts a process for every block.
+    """
     return getattr(sampler, "level", "block") == "process"
 
 
@@ -49,7 +60,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     least_warmup_seconds: float = 0.5
     """Shortest warm-up: clocks that ramp up slowly look steady at first."""
     process_block_ms: float = 1000.0
-    """Length of a block where each is a process of its own: starting one costs more than a short block is worth."""
+    """Time that one process is measured before the next is started."""
     rewarm: int = 2
     """Inferences run and not recorded before each block: the arm before it has cooled this one's caches."""
     pause_ms: float = 1.0

@@ -38,9 +38,9 @@ def per_round(rounds: NDArray[np.int32], ms: NDArray[np.float64], quantity: str)
 
 def log_ratios(
     arm: tuple[NDArray[np.int32], NDArray[np.float64]], over: tuple[NDArray[np.int32], NDArray[np.float64]], quantity: str
-) -> NDArray[np.float64]:
-    """Per round that both arms have: log of one arm's figure over the other's, in time order [k]."""
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Rounds that both arms have, in time order [k], and for each the log of one arm's figure over the other's [k]."""
     left_rounds, left = per_round(*arm, quantity)
     right_rounds, right = per_round(*over, quantity)
-    _, at_left, at_right = np.intersect1d(left_rounds, right_rounds, assume_unique=True, return_indices=True)
-    return np.log(left[at_left]) - np.log(right[at_right])
+    rounds, at_left, at_right = np.intersect1d(left_rounds, right_rounds, assume_unique=True, return_indices=True)
+    return rounds, np.log(left[at_left]) - np.log(right[at_right])

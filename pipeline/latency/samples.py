@@ -37,7 +37,9 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     """Rounds fixed before sampling began: the horizon over which the intervals hold at every stop."""
     rounds: int
     level: Literal["block", "process"] = "block"
-    """Whether a round alternates blocks of loaded engines or whole processes."""
+    """Whether the engines stay loaded, or are started anew again and again."""
+    group: int = 1
+    """Rounds that are one observation: those between two starts of the processes."""
     settled: dict[str, bool] = {}
     """Per arm: did the warm-up become steady?"""
     stopped: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -43,6 +43,8 @@ class Schedule(NamedTuple):
     pause_s: float
     settled: dict[str, bool]
     level: Literal["block", "process"]
+    group: int = 1
+    """Rounds between two starts of the processes."""
 
 
 def sample(
@@ -58,8 +60,8 @@ def sample(
 ) -> Samples:
     """Sample the arms at one shape, interleaved.
 
-    Where a sampler's blocks are processes of their own (its `level` is `process`), whole processes are interleaved: each warms
-    itself up, and what differs from one start to the next enters the interval.
+    Where a sampler's engine lives in processes of its own (its `level` is `process`), the processes of all arms are started anew
+    again and again: what differs from one start to the next enters the interval.
 
     Args:
         arms: Sampler by arm name, all bound to inputs of the same shape.
@@ -83,10 +85,21 @@ def sample(
     schedule = _process_schedule(arms, plan, clock) if any(map(starts_processes, arms.values())) else _block_schedule(arms, plan, clock)
     rng = np.random.default_rng(seed)
     columns = _Columns(tuple(arms), shape)
-    facts = Sampling(planned_rounds=schedule.rounds, rounds=0, level=schedule.level, settled=schedule.settled, stopped="rounds", seed=seed)
-    start, next_look, done = clock(), plan.rounds, 0
+    facts = Sampling(
+        planned_rounds=schedule.rounds,
+        rounds=0,
+        level=schedule.level,
+        group=schedule.group,
+        settled=schedule.settled,
+        stopped="rounds",
+        seed=seed,
+    )
+    start, next_look, done = clock(), plan.rounds * schedule.group, 0
     limit = max(plan.seconds, schedule.rounds * schedule.round_s) * OVERTIME
+    least = plan.rounds * schedule.group
     while done < schedule.rounds:
+        if schedule.level == "process" and done % schedule.group == 0:
+            _renew(arms.values())
         for arm in rng.permutation(len(arms)):
             sampler = arms[columns.arms[arm]]
             pause(schedule.pause_s)
@@ -97,12 +110,14 @@ def sample(
         done += 1
         facts = replace(facts, rounds=done)
         progress(f"sampling {shape}", done, schedule.rounds)
+        if done % schedule.group:
+            continue
         if decided is not None and next_look <= done < schedule.rounds:
             next_look = done + max(1, schedule.rounds // LOOKS)
             if decided(columns.samples(facts)):
                 facts = replace(facts, stopped="decided")
                 break
-        if clock() - start > limit and done >= plan.rounds:
+        if clock() - start > limit and done >= least:
             facts = replace(facts, stopped="time limit")
             break
     return columns.samples(facts)
@@ -119,15 +134,32 @@ def _block_schedule(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[],
 
 
 def _process_schedule(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[], float]) -> Schedule:
-    """One short process per arm shows what a start and an inference cost."""
+    """One short process per arm shows what a start and an inference cost.
+
+    Where every arm can be renewed, the live processes alternate short blocks, so that what changes slowly cancels within a round
+    as it does for loaded engines; else a block is a whole process.
+    """
     starts_s, ms = 0.0, {}
+    live = all(hasattr(sampler, "renew") for sampler in arms.values())
     for name, sampler in arms.items():
         began = clock()
+        _renew([sampler])
         ms[name] = max(float(np.median(values)) for values in sampler.block(PROBE).values())
         starts_s += max(0.0, clock() - began - PROBE * ms[name] / 1e3)
-    count = max(plan.block_samples, math.ceil(plan.process_block_ms / max(ms.values())))
-    round_s = starts_s + count * sum(ms.values()) / 1e3
-    return Schedule(count, max(plan.rounds, int(plan.seconds / round_s)), round_s, 0, 0.0, dict.fromkeys(arms, True), "process")
+    slowest, each_s = max(ms.values()), sum(ms.values()) / 1e3
+    total = max(plan.block_samples, math.ceil(plan.process_block_ms / slowest))
+    count = max(plan.block_samples, math.ceil(plan.block_ms / slowest)) if live else total
+    group = max(1, round(total / count))
+    rewarm = plan.rewarm if live else 0
+    launch_s = starts_s + group * (count + rewarm) * each_s
+    launches = max(plan.rounds, int(plan.seconds / launch_s))
+    return Schedule(count, launches * group, launch_s / group, rewarm, 0.0, dict.fromkeys(arms, True), "process", group)
+
+
+def _renew(samplers: Iterable[Sampler]) -> None:
+    for sampler in samplers:
+        if hasattr(sampler, "renew"):
+            sampler.renew()
 
 
 class _Columns:

@@ -51,11 +51,11 @@ def ratio(samples: Samples, arm: str, over: str, *, shape: str, metric: str, qua
         alpha: Error probability of each bound; the record's confidence is 1 - 2 alpha.
     """
     columns = samples.of(arm, shape, metric), samples.of(over, shape, metric)
-    planned = _planned(samples, shape)
+    units = _units(samples, shape)
     if quantity in CENTRES:
-        found = _centre(log_ratios(*columns, quantity), planned, alpha)
+        found = _centre(*log_ratios(*columns, quantity), units, alpha)
     else:
-        found = _tail(columns, quantity, planned, alpha)
+        found = _tail(columns, quantity, units, alpha)
     return found if isinstance(found, Shortfall) else _mapped(found, math.exp)
 
 
@@ -93,10 +93,10 @@ def between_builds(
 def absolute(samples: Samples, arm: str, *, shape: str, metric: str, quantity: str, alpha: float) -> Estimate | Shortfall:
     """Latency of one arm in ms, with an interval as in `ratio`."""
     column = samples.of(arm, shape, metric)
-    planned = _planned(samples, shape)
+    units = _units(samples, shape)
     if quantity in CENTRES:
-        return _centre(per_round(*column, quantity)[1], planned, alpha)
-    found = _tail((column,), quantity, planned, alpha)
+        return _centre(*per_round(*column, quantity), units, alpha)
+    found = _tail((column,), quantity, units, alpha)
     return found if isinstance(found, Shortfall) else _mapped(found, math.exp)
 
 
@@ -145,35 +145,49 @@ def _shared(present: Iterable[tuple[str, str, str]], arm: str, over: str) -> lis
     return [(shape, metric) for name, shape, metric in present if name == arm and (over, shape, metric) in keys]
 
 
-def _planned(samples: Samples, shape: str) -> int:
-    """Rounds planned; samples that do not say were not stopped by their values, so all of them are the plan."""
+class _Units(NamedTuple):
+    """What one observation is: a round, or the rounds between two starts of the processes."""
+
+    group: int
+    planned: int
+
+    def of(self, rounds: NDArray[np.int32]) -> NDArray[np.int32]:
+        return rounds // self.group
+
+
+def _units(samples: Samples, shape: str) -> _Units:
+    """Samples that do not say what was planned were not stopped by their values, so all of them are the plan."""
     facts = samples.sampling.get(shape)
+    group = max(1, facts.group) if facts else 1
     where = samples.shape == samples.shapes.index(shape) if shape in samples.shapes else np.zeros(0, bool)
-    present = len(np.unique(samples.round[where])) if where.any() else 0
-    return max(facts.planned_rounds if facts else 0, present)
+    present = len(np.unique(samples.round[where] // group)) if where.any() else 0
+    return _Units(group, max(math.ceil(facts.planned_rounds / group) if facts else 0, present))
 
 
-def _centre(rounds: NDArray[np.float64], planned: int, alpha: float) -> Estimate | Shortfall:
-    if len(rounds) < confidence.LEAST_ROUNDS:
-        return Shortfall(len(rounds), confidence.LEAST_ROUNDS, "rounds")
-    found = confidence.centre(rounds, planned, alpha)
+def _centre(rounds: NDArray[np.int32], figures: NDArray[np.float64], units: _Units, alpha: float) -> Estimate | Shortfall:
+    """Mean of one figure per round; rounds of one unit are averaged first."""
+    _, first = np.unique(units.of(rounds), return_index=True)
+    if len(first) < confidence.LEAST_ROUNDS:
+        return Shortfall(len(first), confidence.LEAST_ROUNDS, "rounds")
+    observations = np.add.reduceat(figures, first) / np.diff([*first, len(figures)])
+    found = confidence.centre(observations, units.planned, alpha)
     return _interval(float(found.value), float(found.half_width), alpha, float(found.effective_rounds))
 
 
-def _tail(columns: Sequence[Column], quantity: str, planned: int, alpha: float) -> Estimate | Shortfall:
+def _tail(columns: Sequence[Column], quantity: str, units: _Units, alpha: float) -> Estimate | Shortfall:
     """Log of a pooled quantile, or of the ratio of two, with the interval of its bootstrap error."""
-    names = columns[0][0]
-    for rounds, _ in columns[1:]:
-        names = np.intersect1d(names, rounds)
-    names = np.unique(names)
+    of_units = [units.of(rounds) for rounds, _ in columns]
+    names = np.unique(of_units[0])
+    for unit in of_units[1:]:
+        names = np.intersect1d(names, unit)
     if len(names) < confidence.LEAST_ROUNDS:
         return Shortfall(len(names), confidence.LEAST_ROUNDS, "rounds")
     batches = tails.batches_of(len(names))
     weights = tails.draws(batches)
     found = []
-    for rounds, ms in columns:
-        position = np.searchsorted(names, rounds)
-        inside = (position < len(names)) & (names[np.minimum(position, len(names) - 1)] == rounds)
+    for unit, (_, ms) in zip(of_units, columns, strict=True):
+        position = np.minimum(np.searchsorted(names, unit), len(names) - 1)
+        inside = names[position] == unit
         found.append(tails.pooled(position[inside] * batches // len(names), ms[inside], tails.QUANTILES[quantity], weights))
     effective = min(part.effective for part in found)
     if effective < tails.LEAST_EFFECTIVE[quantity]:
@@ -181,7 +195,7 @@ def _tail(columns: Sequence[Column], quantity: str, planned: int, alpha: float) 
     signs = (1.0, -1.0)[: len(found)]
     value = sum(sign * math.log(part.value) for sign, part in zip(signs, found, strict=True))
     spread = sum(sign * np.log(part.replicates) for sign, part in zip(signs, found, strict=True))
-    half = confidence.multiplier(len(names), planned, batches, alpha) * float(np.std(spread, ddof=1))
+    half = confidence.multiplier(len(names), units.planned, batches, alpha) * float(np.std(spread, ddof=1))
     return _interval(value, half, alpha, effective)
 
 

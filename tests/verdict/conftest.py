@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+
 import msgspec
 import numpy as np
 import pytest
 
 from pipeline.latency import Samples, Sampling, ratios, timings
 from pipeline.quality import Predictions, summarise
+from pipeline.records import io
 from pipeline.records.artifact import Artifact
 from pipeline.records.engines import Engine, Engines
 from pipeline.records.evidence import Evidence
 from pipeline.records.measurement import Conditions, Measurement, Size
+from pipeline.records.run import Provenance, Run
 
 SHAPE = "batch=8"
 DIGEST = "0" * 64
@@ -90,10 +94,29 @@ class Workbench:
         build = Engines(backend=backend, sparse_kernels=False, engines=built, controls=[list(pair) for pair in controls])
         return Evidence(folder=self.folder, build=build, measure=record)
 
+    def run(self, evidence, rules, alpha=0.05):
+        """Write the records of this evidence as a run's folder `logs/crafted/1` in the workspace."""
+        folder = self.folder.parent / "workspace" / "logs" / "crafted" / "1"
+        shutil.copytree(self.folder / "measure", folder / "measure", dirs_exist_ok=True)
+        run = Run(
+            id="1",
+            recipe="crafted",
+            recipe_path="crafted.yaml",
+            recipe_text="",
+            recipe_digest=DIGEST,
+            sections={"gate": {"alpha": alpha, "rules": rules}},
+            started="2026-01-01T00:00:00Z",
+            provenance=Provenance(sparsegate="0", python="3", os="o", cpu="c", cores=1),
+        )
+        io.write(folder / "run.json", run)
+        io.write(folder / "records" / "build.json", evidence.build)
+        io.write(folder / "records" / "measure.json", evidence.measure)
+        return folder
+
 
 @pytest.fixture
 def bench(tmp_path):
-    return Workbench(tmp_path)
+    return Workbench(tmp_path / "store")
 
 
 @pytest.fixture(name="made_samples")

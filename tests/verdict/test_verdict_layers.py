@@ -1,0 +1,160 @@
+"""Budgets over layers and builds, and what is never released."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.api import judge
+from pipeline.records.arms import ExportedLayer, OnnxArms
+from pipeline.records.artifact import Artifact
+from pipeline.records.engines import Engine, Engines
+from pipeline.records.evidence import Evidence
+from pipeline.records.layers import WeightedLayer
+from pipeline.records.rung import Rung
+from pipeline.records.tactics import Build, Source, Tactic, TacticLayer, TacticReport
+from pipeline.verdict.layer_rules import matches
+
+PLAN = Artifact(path="p", sha256="0" * 64, size_bytes=1)
+
+
+def layer(name):
+    return WeightedLayer(id=name, kind="Conv2d", onnx_nodes=[f"/{name}/Conv"])
+
+
+def exported(**proofs):
+    return Evidence(
+        export=OnnxArms(arms=[], layers=[ExportedLayer(layer=layer(name), proof=proof, text="") for name, proof in proofs.items()])
+    )
+
+
+def tactic_layer(name, selected, kernel="sm80_xmma_sparse_conv"):
+    tactic = Tactic(name=kernel, kind="sparse", id=None, runner=None, how="layer-info") if kernel else None
+    return TacticLayer(id=name, name=name, onnx_nodes=[f"/{name}/Conv"], selected=selected, tactic=tactic)
+
+
+def built(*builds, sparsity="enabled", command=None, kernel="sm80_xmma_sparse_conv", kinds=("log",), options=None):
+    """Evidence of TensorRT builds of the arm `sparse`, each a mapping of layer to its rung `selected`."""
+    report = TacticReport(
+        sources=[Source(path="f", sha256=None, kind=kind, producer=None) for kind in kinds],
+        builds=[
+            Build(
+                id=at,
+                arm="sparse" if at == 0 else f"sparse#{at + 1}",
+                sources=list(range(len(kinds))),
+                sparsity=sparsity,
+                command=command,
+                layers=[tactic_layer(name, rung, kernel) for name, rung in build.items()],
+            )
+            for at, build in enumerate(builds)
+        ],
+    )
+    engines = Engines(
+        backend="tensorrt", sparse_kernels=True, engines=[Engine(arm="sparse", onnx_arm="sparse", plan=PLAN, options=options or {})]
+    )
+    return Evidence(tactics=report, build=engines)
+
+
+def only(evidence, rule):
+    rows = judge(evidence, [rule]).rules
+    assert len(rows) == 1
+    return rows[0]
+
+
+YES, NO, UNKNOWN, DISPUTED = Rung.YES, Rung.NO, Rung.UNKNOWN, Rung.DISPUTED
+SELECTED = {"kind": "rungs", "rung": "selected"}
+
+
+@pytest.mark.parametrize(
+    ("proofs", "rule", "outcome", "words"),
+    [
+        ({"a": YES, "b": YES}, {"at_least": 2}, "pass", "2 layers"),
+        ({"a": YES, "b": NO}, {"at_least": 2}, "fail", "1 of 2"),
+        ({"a": YES, "b": UNKNOWN}, {"at_least": 2}, "inconclusive", "1 unknown"),
+        ({"a": YES, "b": UNKNOWN}, {"at_least": 3}, "fail", "1 of 3"),
+        ({"a": YES, "b": NO}, {"layers": ["a"]}, "pass", "a among them"),
+        ({"a": YES, "b": NO}, {"layers": ["/a/*"]}, "pass", "a among them"),
+        ({"a": YES, "b": NO}, {"layers": ["*"]}, "fail", "b not exported"),
+        ({"a": YES, "b": UNKNOWN}, {"layers": ["b"]}, "inconclusive", "unknown"),
+        ({"a": YES}, {"layers": ["gone.*"]}, "fail", "no layer is called gone.*"),
+    ],
+)
+def test_layers_on_a_rung(proofs, rule, outcome, words):
+    row = only(exported(**proofs), {"kind": "rungs", "rung": "exported", **rule})
+    assert row.outcome == outcome
+    assert words in row.why
+
+
+def test_all_means_the_masked_layers():
+    assert only(exported(a=YES, b=YES), {"kind": "rungs", "rung": "exported", "at_least": "all"}).budget == 2
+    assert only(Evidence(), {"kind": "rungs", "rung": "exported", "at_least": "all"}).outcome == "inconclusive"
+
+
+def test_a_disputed_layer_decides_nothing():
+    row = only(built({"a": YES, "b": DISPUTED}), {**SELECTED, "at_least": 1})
+    assert row.outcome == "inconclusive"
+    assert "disagree on b" in row.why
+    assert only(built({"a": YES, "b": DISPUTED}), {**SELECTED, "layers": ["a"]}).outcome == "pass"
+
+
+def test_rungs_of_tactics_do_not_apply_without_sparse_kernels():
+    evidence = built({"a": YES})
+    cpu = msgspec.structs.replace(evidence, build=msgspec.structs.replace(evidence.build, backend="onnxruntime", sparse_kernels=False))
+    row = only(cpu, {**SELECTED, "at_least": 1})
+    assert row.outcome == "inconclusive"
+    assert "not applicable" in row.why
+
+
+def test_names_alone_prove_no_selection():
+    evidence = built({"a": YES}, kernel=None, kinds=("layer-info",))
+    assert "names only" in only(evidence, {**SELECTED, "at_least": 1}).why
+
+
+@pytest.mark.parametrize(
+    ("builds", "rule", "outcome"),
+    [
+        ([{"a": YES}, {"a": YES}, {"a": YES}], {}, "pass"),
+        ([{"a": YES}, {"a": YES}, {"a": NO}], {"builds": 2}, "pass"),
+        ([{"a": YES}, {"a": YES}, {"a": NO}], {}, "fail"),
+        ([{"a": YES}, {"a": YES}, {"a": UNKNOWN}], {}, "inconclusive"),
+        ([{"a": YES, "b": NO}, {"a": YES, "b": YES}], {}, "fail"),
+        ([{"a": YES, "b": NO}, {"a": YES, "b": YES}], {"layers": ["a"]}, "pass"),
+        ([{"a": YES}], {}, "inconclusive"),
+        ([{"a": YES}, {"a": YES}], {"builds": 3}, "inconclusive"),
+        ([{"a": NO}, {"a": NO}], {}, "fail"),
+    ],
+)
+def test_selection_over_builds(builds, rule, outcome):
+    assert only(built(*builds), {"kind": "stability", **rule}).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("change", "ground"),
+    [
+        ({"sparsity": "forced"}, "forced-sparsity"),
+        ({"command": "trtexec --onnx=m.onnx --sparsity=force"}, "forced-sparsity"),
+        ({"command": "trtexec --onnx=m.onnx --stripWeights"}, "refitted-plan"),
+        ({"options": {"refit": True}}, "refitted-plan"),
+        ({"options": {"strip_plan": True}}, "refitted-plan"),
+    ],
+)
+def test_what_is_never_released(change, ground):
+    verdict = judge(built({"a": YES}, **change), [{**SELECTED, "at_least": 1}])
+    assert verdict.outcome == "fail"
+    assert verdict.rules[-1].id == f"release:sparse:{ground}"
+    assert judge(built({"a": YES}), [{**SELECTED, "at_least": 1}]).outcome == "pass"
+
+
+@given(st.text(max_size=20), st.text(alphabet="ab[]*?!-", max_size=8))
+def test_brackets_in_patterns_are_literal(name, pattern):
+    def reference(text, glob):
+        if not glob:
+            return not text
+        if glob[0] == "*":
+            return any(reference(text[i:], glob[1:]) for i in range(len(text) + 1))
+        return bool(text) and (glob[0] == "?" or glob[0] == text[0]) and reference(text[1:], glob[1:])
+
+    assert matches(name, pattern) == reference(name, pattern)
+    assert matches(pattern, pattern)
