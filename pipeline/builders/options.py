@@ -20,6 +20,8 @@ class TensorRTOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     preset: Literal["release", "diagnose"] = "release"
+    precision: Literal["file", "fp16", "bf16"] = "file"
+    """`file`: the exported type; else what a weakly typed network may use besides."""
     typing: Literal["auto", "weak", "strong"] = "auto"
     """`auto`: weak before TensorRT 11 (flags allow the types), strong from 11 (the file's types are obeyed)."""
     tf32: bool = True
@@ -45,6 +47,10 @@ class TensorRTOptions(msgspec.Struct, frozen=True, kw_only=True):
     remote_folder: str = "/tmp/sparsegate"
     target_python: str | None = None
     """trtexec: Python on the target that has tensorrt; None: one trtexec process per batch."""
+
+    def allowed(self, exported: str) -> str:
+        """The type that the builder's flags allow, for a file exported as `exported`."""
+        return exported if self.precision == "file" else self.precision
 
     @property
     def averaged(self) -> int:

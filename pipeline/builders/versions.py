@@ -101,8 +101,15 @@ def check(options: TensorRTOptions, precision: str, version: Version) -> None:
     """
     if options.typing in ("weak", "strong"):
         require(f"{options.typing} typing", version, where="build.typing")
-    if precision in ("fp16", "bf16") and not is_strong(options, version):
-        require(f"{precision} flag", version, where="export.precision")
+    if is_strong(options, version):
+        if options.allowed(precision) != precision:
+            raise InputError(
+                f"a strongly typed network runs the file's types: {precision} cannot become {options.precision}",
+                where="build.precision",
+                hint=f"export.precision: {options.precision}, or convert the file",
+            )
+    elif options.allowed(precision) != "fp32":
+        require(f"{options.allowed(precision)} flag", version, where="build.precision")
     if options.max_tactics is not None:
         require("max tactics", version, where="build.max_tactics")
     if options.strict_nans:

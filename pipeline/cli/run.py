@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -33,7 +35,8 @@ def command(
     """Run RECIPE: train -> freeze -> export -> build -> tactics -> measure -> gate.
 
     Stages whose inputs have not changed are taken from the store. The run's folder is logs/<recipe>/<run-id>/. The exit
-    code is the verdict: 0 pass, 1 a rule fails, 3 inconclusive; 2 a wrong recipe, 4 a stage failed.
+    code is the verdict: 0 pass, 1 a rule fails, 3 inconclusive; 2 a wrong recipe, 4 a stage failed. A recipe with a `sweep`
+    runs once per point and ends in a table of selected layers and gain.
     """
     import signal
 
@@ -46,11 +49,35 @@ def command(
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that run.json says that the run was stopped
     loaded = load_recipe(recipe, overrides)
-    with display(quiet) as (progress, notify):
-        plan = Plan(loaded, workspace, first, last, frozenset(force), sys.argv, progress, notify)
-        folder = execute(plan)
+
+    def run_once(settings: Sequence[str]) -> Path:
+        point = load_recipe(recipe, [*overrides, *settings]) if settings else loaded
+        with display(quiet) as (progress, notify):
+            return execute(Plan(point, workspace, first, last, frozenset(force), sys.argv, progress, notify))
+
+    if loaded.recipe.sweep:
+        _sweep(loaded.recipe.name, loaded.recipe.sweep, workspace, run_once)
+        return
+    folder = run_once(())
     evidence = api.judged(folder)
     write_bytes(folder / "report.md", report.run_markdown(evidence).encode())
     click.echo(report.run_text(evidence, terminal_width()), nl=False)
     if evidence.gate is not None and evidence.gate.rules:
         sys.exit(int(EXIT_OF_OUTCOME[evidence.gate.outcome]))
+
+
+def _sweep(name: str, settings: Mapping[str, Sequence[Any]], workspace: Path, run_once: Callable[[Sequence[str]], Path]) -> None:
+    """Run every point; print the table, and keep it beside the runs."""
+    from pipeline.cli.width import terminal_width
+    from pipeline.records import io
+    from pipeline.report.sweep_text import sweep_text
+    from pipeline.run import workspace as folders
+    from pipeline.run.sweep import run_sweep
+
+    found = run_sweep(name, settings, workspace, run_once)
+    file = folders.logs(workspace) / name / f"sweep-{folders.new_run_id()}.json"
+    io.write(file, found)
+    click.echo(sweep_text(found, terminal_width()), nl=False)
+    click.echo(f"sweep: {file}")
+    if all(point.error for point in found.points):
+        sys.exit(int(ExitCode.STAGE))

@@ -18,8 +18,8 @@ from pipeline.recipe.problems import Problem, RecipeError
 from pipeline.recipe.schema import Recipe
 from pipeline.recipe.text import parse, read_text
 
-READING_ONLY = ("extends", "environment")
-"""Keys that say how to read the recipe: their effect is in the other sections."""
+READING_ONLY = ("extends", "environment", "sweep")
+"""Keys that say how to read the recipe, or how often: their effect is in the other sections."""
 
 
 @dataclass(frozen=True)

@@ -233,6 +233,8 @@ class Build(Section):
     """Optimization profiles: input name -> min, opt, max; one profile from `export.batch` when empty."""
     preset: Literal["release", "diagnose"] = "release"
     """diagnose: no timing cache, more timings per tactic, verbose: the log then says why dense won."""
+    precision: Literal["file", "fp16", "bf16"] = "file"
+    """file: the exported type; fp16, bf16: let TensorRT before 11 run an FP32 file in that type too (weak typing)."""
     typing: Literal["auto", "weak", "strong"] = "auto"
     """auto: weak before TensorRT 11 (a flag allows the file's type), strong from 11; strong is optional in 10."""
     tf32: bool = True
@@ -378,3 +380,7 @@ class Recipe(Section):
     """Stage 6, measure."""
     gate: Gate = Field(default_factory=Gate)
     """Stage 7, gate."""
+    sweep: dict[Annotated[str, Field(pattern=r"^[a-z_]+(\.[a-z0-9_]+)+$")], Annotated[list[Any], Field(min_length=1)]] = Field(
+        default_factory=dict
+    )
+    """Settings to run at every combination of, such as `export.batch.opt: [1, 8, 32]`; ends in a table of selected layers and gain."""

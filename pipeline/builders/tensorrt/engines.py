@@ -61,7 +61,12 @@ def _artifact(folder: Path, name: str) -> Artifact | None:
 def recorded_options(options: TensorRTOptions, request: ArmRequest) -> dict[str, str | int | float | bool | list[str]]:
     """Every meaning that shapes a plan, by name; what is left to TensorRT's default is absent."""
     kept = {name: value for name in SHAPING if (value := getattr(options, name)) not in (None, [])}
-    return {**kept, "sparse_weights": request.sparse_weights, "precision": request.precision, "avg_timing": options.averaged}
+    return {
+        **kept,
+        "sparse_weights": request.sparse_weights,
+        "precision": options.allowed(request.precision),
+        "avg_timing": options.averaged,
+    }
 
 
 def recorded(

@@ -86,7 +86,7 @@ def serialize(
         request.options,
         version,
         sparse=request.sparse,
-        precision=request.precision,
+        precision=request.options.allowed(request.precision),
         profiles=request.profiles,
         monitor=monitor,
     )

@@ -121,7 +121,9 @@ def build_engine(
             *flags.say("model", version, job.model()),
             *flags.say("save plan", version, job.there(".plan")),
             *flags.say("layer information", version, job.there(".layers.json")),
-            *flags.build_flags(options, version, sparse=request.sparse_weights, precision=request.precision, profiles=request.profiles),
+            *flags.build_flags(
+                options, version, sparse=request.sparse_weights, precision=options.allowed(request.precision), profiles=request.profiles
+            ),
             *said,
         ]
         write_script(job.here(".reproduce.sh"), engine=job.stem, version=described["tensorrt"], prefix=target.prefix, command=command)

@@ -135,5 +135,9 @@ def ask_version(target: Target, trtexec: str) -> tuple[str, str | None]:
             f"trtexec cannot be started on {target.name}: {text.strip()[-200:]}", where="build.trtexec", hint="give its full path"
         )
     said = text.strip()[-200:] or "silence"
+    if answer.returncode != 0 and BANNER.search(text) is None:
+        raise StageError(
+            f"no trtexec answers (status {answer.returncode}): {said}", where=target.name, hint="does the prefix reach the target by hand?"
+        )
     version = version_of(text, f"{trtexec} --help on {target.name}: {said}")
     return version, Finished(version=version, command=[], text=text).simulated

@@ -1,21 +1,22 @@
-"""The stand-in's engines: which layers of a real ONNX file there are, which are 2:4, and made-up tactics and times."""
+"""The stand-in's engines: which layers of a real ONNX file there are, which are 2:4, and made-up tactics and times.
+
+onnx and numpy are imported where they are needed: a timing process needs neither, and tests start hundreds of them.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import random
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
-from onnx import numpy_helper
-
 MAGIC = b"sparsegate stand-in plan, no TensorRT\n"
 AXIS = {"Conv": lambda node: 1, "Gemm": lambda node: 1 if _attribute(node, "transB") else 0, "MatMul": lambda node: 0}
 TYPES = {1: "float32", 10: "float16", 7: "int64", 6: "int32"}
+BYTES = {"float32": 4, "float16": 2, "int64": 8, "int32": 4}
 
 
 def _attribute(node: Any, name: str) -> int:
@@ -43,6 +44,7 @@ class Engine:
     sparse: bool
     profiles: list[dict[str, dict[str, list[int]]]]
     layers: list[Layer]
+    inputs: dict[str, tuple[str, list[int]]] = field(default_factory=dict)
     times: dict[str, dict[str, float]] = field(default_factory=dict)
     error: str = ""
 
@@ -68,23 +70,9 @@ class Engine:
         ]
         return {"Layers": rows, "Bindings": []}
 
-    # --- running -------------------------------------------------------------------------------------------------------------
-
-    def model(self) -> Any:
-        return onnx.load_from_string(self.onnx)
-
-    def inputs(self) -> dict[str, tuple[str, list[int]]]:
-        graph = self.model().graph
-        weights = {tensor.name for tensor in graph.initializer}
-        return {
-            value.name: (TYPES[value.type.tensor_type.elem_type], [dim.dim_value or -1 for dim in value.type.tensor_type.shape.dim])
-            for value in graph.input
-            if value.name not in weights
-        }
-
     def shapes(self, given: dict[str, list[int]], profile: int) -> dict[str, list[int]] | str:
         found = {}
-        for name, (_, shape) in self.inputs().items():
+        for name, (_, shape) in self.inputs.items():
             if -1 not in shape:
                 found[name] = shape
                 continue
@@ -95,16 +83,17 @@ class Engine:
             found[name] = wanted
         return found
 
-    def feeds(self, files: dict[str, str], shapes: dict[str, list[int]]) -> dict[str, Any] | str:
-        arrays = {}
-        for name, (kind, _) in self.inputs().items():
+    def feeds(self, files: dict[str, str], shapes: dict[str, list[int]]) -> dict[str, bytes] | str:
+        """Raw bytes by input name, of the right length."""
+        found = {}
+        for name, (kind, _) in self.inputs.items():
             if name not in files:
                 return f"no input for {name}"
             data = Path(files[name]).read_bytes()
-            if len(data) != np.dtype(kind).itemsize * int(np.prod(shapes[name])):
+            if len(data) != BYTES[kind] * math.prod(shapes[name]):
                 return f"Input {name} file has {len(data)} bytes"
-            arrays[name] = np.frombuffer(data, dtype=kind).reshape(shapes[name])
-        return arrays
+            found[name] = data
+        return found
 
     def time(self, count: int, *, transfers: bool) -> list[dict[str, float]]:
         base = sum(layer.times[layer.tactic] for layer in self.layers)
@@ -137,8 +126,11 @@ class Engine:
             rows.append({"name": layer.name, "timeMs": mean * count, "averageMs": mean, "medianMs": mean, "percentage": 100 * mean / total})
         return rows
 
-    def output_text(self, feeds: dict[str, Any]) -> str:
+    def output_text(self, data: dict[str, bytes], shapes: dict[str, list[int]]) -> str:
+        import numpy as np
         import onnxruntime
+
+        feeds = {name: np.frombuffer(data[name], dtype=kind).reshape(shapes[name]) for name, (kind, _) in self.inputs.items()}
 
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = 1
@@ -158,21 +150,32 @@ def hash_of(text: str) -> int:
 
 
 def build(path: Path, *, sparse: bool, profiles: list[Any], version: str, cache: Path | None, only_cache: bool) -> Engine:
-    data = path.read_bytes()
+    import onnx
+
+    path.read_bytes()
     try:
         model = onnx.load(str(path))
     except Exception as error:  # noqa: BLE001 (whatever it was, the log says so)
         return Engine(b"", version, sparse, [], [], error=f"Failed to parse onnx file: {type(error).__name__}")
     known = set(json.loads(cache.read_text())) if cache and cache.is_file() and cache.stat().st_size else set()
     times = json.loads(cache.read_text()) if known else {}
-    made = Engine(data, version, sparse, profiles, _layers(model, sparse, times), times)
-    names = set(made.inputs())
-    wrong = sorted({name for profile in profiles for name in profile} - names)
+    inputs = _inputs(model)
+    made = Engine(onnx.ModelProto.SerializeToString(model), version, sparse, profiles, _layers(model, sparse, times), inputs, times)
+    wrong = sorted({name for profile in profiles for name in profile} - set(inputs))
     if wrong:
         made.error = f'Cannot find input tensor with name "{wrong[0]}" in the network inputs!'
     if only_cache and len(times) > len(known) and known:
         made.error = "Timing cache miss"
     return made
+
+
+def _inputs(model: Any) -> dict[str, tuple[str, list[int]]]:
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return {
+        value.name: (TYPES[value.type.tensor_type.elem_type], [dim.dim_value or -1 for dim in value.type.tensor_type.shape.dim])
+        for value in model.graph.input
+        if value.name not in weights
+    }
 
 
 def load(path: Path) -> Engine | None:
@@ -186,6 +189,8 @@ def load(path: Path) -> Engine | None:
 
 
 def _layers(model: Any, sparse: bool, times: dict[str, dict[str, float]]) -> list[Layer]:
+    from onnx import numpy_helper
+
     graph = model.graph
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     after = {name: node for node in graph.node for name in node.input}
@@ -210,6 +215,8 @@ def _layers(model: Any, sparse: bool, times: dict[str, dict[str, float]]) -> lis
 
 
 def _two_four(weight: Any, axis: int) -> bool:
+    import numpy as np
+
     if weight.shape[axis] % 4:
         return False
     groups = np.moveaxis(weight, axis, -1).reshape(-1, 4)

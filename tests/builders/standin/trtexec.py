@@ -223,7 +223,7 @@ def infer(options: dict[str, str]) -> None:
     if "exportProfile" in options:
         Path(options["exportProfile"]).write_text(json.dumps(loaded.profile(int(options.get("iterations", 10)))))
     if "exportOutput" in options:
-        Path(options["exportOutput"]).write_text(loaded.output_text(feeds))
+        Path(options["exportOutput"]).write_text(loaded.output_text(feeds, ran))
 
 
 def transfers(options: dict[str, str]) -> bool:
