@@ -8,6 +8,9 @@ from pipeline.errors import StageError
 from pipeline.pattern import GROUP, KEEP
 from pipeline.sparsity.two_four import AXIS
 
+LARGE = 1 << 18
+"""Weights from which compiled code pays for its import."""
+
 
 def two_best(scores: torch.Tensor, axis: int = AXIS) -> torch.Tensor:
     """Keep the two highest scores of every group of four along `axis`.
@@ -45,6 +48,11 @@ def magnitude_mask(weight: torch.Tensor, axis: int = AXIS) -> torch.Tensor:
     Returns:
         bool tensor of the weight's shape.
     """
+    if weight.numel() >= LARGE:
+        from pipeline.sparsity import fast_choose
+
+        if fast_choose.applies(weight, axis % weight.ndim):
+            return fast_choose.magnitude_mask(weight)
     return two_best(weight.detach().abs(), axis)
 
 

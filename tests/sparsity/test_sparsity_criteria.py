@@ -17,7 +17,7 @@ from pipeline.records.rung import Rung
 from pipeline.sparsity.calibration import Calibration, activations
 from pipeline.sparsity.choose import magnitude_mask
 from pipeline.sparsity.criteria.run import CRITERIA
-from pipeline.sparsity.criteria.sparsegpt import DAMPING, Grams, reconstruction_error, sparsegpt
+from pipeline.sparsity.criteria.sparsegpt import DAMPING, Grams, _with_torch, reconstruction_error, sparsegpt
 from pipeline.sparsity.criteria.wanda import SquareSums, wanda_mask
 from pipeline.sparsity.layout import as_matrix, conv_columns, from_matrix
 from pipeline.sparsity.sites import find_sites
@@ -100,6 +100,17 @@ def test_sparsegpt_equals_its_reference(seed, joint, reference):
     expected_mask, expected = reference(weight, x)
     assert torch.equal(mask, expected_mask)
     assert torch.allclose(updated, expected, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_compiled_steps_and_those_in_torch_agree(joint, dtype, monkeypatch):
+    weight, x = (one.to(dtype) for one in problem(3, rows=20, columns=32, samples=200))
+    compiled = sparsegpt(weight, x.T @ x, joint=joint)
+    monkeypatch.setattr("pipeline.sparsity.criteria.sparsegpt._compiled", _with_torch)
+    with_torch = sparsegpt(weight, x.T @ x, joint=joint)
+    assert torch.equal(compiled[0], with_torch[0])
+    assert torch.allclose(compiled[1], with_torch[1], rtol=1e-3, atol=1e-3 if dtype == torch.float32 else 1e-9)
 
 
 def test_sparsegpt_goes_on_over_blocks():

@@ -81,6 +81,27 @@ def test_a_tied_weight_is_held_once():
         sparsity.hold(model, {"0.weight": masks["0.weight"], "2.weight": ~masks["0.weight"]})
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_whatever_stood_there_becomes_plus_zero(dtype):
+    layer = nn.Conv2d(4, 2, 3).to(dtype).to(memory_format=torch.channels_last)
+    masks = {"weight": magnitude_mask(layer.weight)}
+    before = layer.weight.detach().clone()
+    layer.weight.data[~masks["weight"]] = torch.tensor([float("nan"), -0.0, float("-inf"), 1.0] * 9, dtype=dtype)
+    sparsity.hold(layer, masks).check()
+    assert torch.equal(layer.weight.detach(), torch.where(masks["weight"], before, 0.0))
+    assert not torch.signbit(layer.weight.detach()[~masks["weight"]]).any()
+
+
+def test_masks_follow_the_model_to_another_type():
+    model, masks = two_layers()
+    holder = sparsity.hold(model, masks)
+    model.to(torch.bfloat16)
+    model[0].weight.data.fill_(1.0)
+    holder.apply()
+    holder.check()
+    assert model[0].weight.detach().sum() == 128
+
+
 def test_masks_of_another_model_are_refused():
     model, masks = two_layers()
     with pytest.raises(InputError, match="no parameter"):

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pipeline import pattern, sparsity
 from pipeline.errors import StageError
-from pipeline.sparsity.choose import kept_share, magnitude_mask, refuse_nonfinite
+from pipeline.sparsity import fast_choose
+from pipeline.sparsity.choose import LARGE, kept_share, magnitude_mask, refuse_nonfinite, two_best
 from pipeline.sparsity.two_four import from_groups, groups_last, violations
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
@@ -59,6 +60,14 @@ def test_a_magnitude_mask_keeps_exactly_the_two_largest_of_four(case):
     magnitude = groups_last(tensor.double().abs(), axis)
     best = magnitude.topk(2, dim=1).values.sum(dim=1)
     assert torch.equal((magnitude * kept).sum(dim=1), best)
+
+
+@pytest.mark.parametrize("shape", [(600, 512), (64, 64, 3, 30), (40, 32, 256), (512, 512, 1, 1)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_compiled_choice_is_the_same_with_its_ties(shape, dtype):
+    assert torch.Size(shape).numel() >= LARGE // 2
+    weight = torch.randint(-3, 4, shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+    assert torch.equal(fast_choose.magnitude_mask(weight), two_best(weight.abs()))
 
 
 def test_ties_go_to_the_lower_position():

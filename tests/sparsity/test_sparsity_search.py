@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from pipeline.sparsity.permutation.search import kept_magnitude, search
+from pipeline.sparsity.permutation.torch_search import search_torch
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
 def brute_force(data: np.ndarray) -> float:
@@ -66,3 +70,25 @@ def test_nothing_to_search_is_no_error():
 
 def test_no_time_keeps_the_order():
     assert search(np.random.default_rng(0).random((8, 16)), seconds=0).order.tolist() == list(range(16))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("columns", "rows", "least"), [(64, 128, 0.25), (20, 30, 0.15)])
+def test_the_torch_search_finds_orders_too(device, columns, rows, least):
+    matrix = np.random.default_rng(0).random((rows, columns))
+    found = search_torch(matrix, seconds=0.5, device=device)
+    assert sorted(found.order.tolist()) == list(range(columns))
+    assert found.kept == pytest.approx(kept_magnitude(np.abs(matrix).T[found.order]), rel=1e-6)
+    assert found.regained > least
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_torch_search_solves_two_stripes_exactly(device):
+    for seed in range(5):
+        matrix = np.random.default_rng(seed).standard_normal((6, 8)).astype(np.float32)
+        found = search_torch(matrix, seconds=0.05, seed=seed, device=device)
+        assert found.kept == pytest.approx(brute_force(np.abs(matrix).T), rel=1e-5)
+
+
+def test_the_torch_search_without_columns_to_exchange_keeps_the_order():
+    assert search_torch(np.ones((3, 4)), seconds=0.01, device="cpu").order.tolist() == [0, 1, 2, 3]

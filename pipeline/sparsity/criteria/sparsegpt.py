@@ -10,8 +10,10 @@ w_S (A_SS)^-1 w_S^T, where A is the inverse's block of the group (optimal brain 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
+import numpy as np
 import torch
 
 from pipeline.errors import StageError
@@ -25,6 +27,7 @@ DAMPING = 0.01
 PRUNED = list(combinations(range(GROUP), GROUP - KEEP))
 
 
+@torch.no_grad()
 def sparsegpt(
     matrix: torch.Tensor, gram: torch.Tensor, *, joint: bool = False, damping: float = DAMPING
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -42,18 +45,19 @@ def sparsegpt(
     Raises:
         StageError: the Gram matrix is not positive definite even with a hundredfold damping.
     """
-    weight = matrix.to(gram.dtype).t().contiguous()  # [columns, out]: a column of the weight is contiguous
+    weight = matrix.detach().to(gram.dtype).t().contiguous()  # [columns, out]: a column of the weight is contiguous
     dead = gram.diagonal() == 0
     weight[dead] = 0
     upper = inverse_factor(gram, damping)
     keep = torch.empty_like(weight, dtype=torch.bool)
+    step = (_compiled if weight.device.type == "cpu" else _with_torch)(joint)
     for start in range(0, len(weight), BLOCK):
         stop = min(start + BLOCK, len(weight))
         errors = torch.empty_like(weight[start:stop])
         for column in range(start, stop, GROUP):
             group, own = slice(column, column + GROUP), upper[column : column + GROUP, column : column + GROUP]
-            error = (_joint if joint else _separate)(weight[group], own, keep[group])
-            errors[column - start : column - start + GROUP] = error
+            error = errors[column - start : column - start + GROUP]
+            step(weight[group], own, keep[group], error)
             weight[column + GROUP : stop].addmm_(upper[group, column + GROUP : stop].t(), error, alpha=-1)
         weight[stop:].addmm_(upper[start:stop, stop:].t(), errors, alpha=-1)
     return keep.t().contiguous(), weight.t().contiguous()
@@ -78,20 +82,45 @@ def inverse_factor(gram: torch.Tensor, damping: float) -> torch.Tensor:
     )
 
 
-def _separate(weight: torch.Tensor, own: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
-    """Choose by w^2 / u_ii^2, one weight at a time, and update within the group; returns the errors [4, out] to pass on."""
+Step = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], None]
+"""(weight [4, out], the factor's block [4, 4], keep [4, out], error [4, out]): choose, update within the group, write the errors
+that are passed on."""
+
+
+def _with_torch(joint: bool) -> Step:
+    return _joint if joint else _separate
+
+
+def _compiled(joint: bool) -> Step:
+    from pipeline.sparsity.criteria import fast_groups
+
+    pairs = np.array(PRUNED)
+
+    def step(weight: torch.Tensor, own: torch.Tensor, keep: torch.Tensor, error: torch.Tensor) -> None:
+        arrays = weight.numpy(), own.contiguous().numpy(), keep.numpy(), error.numpy()
+        if joint:
+            wide = arrays[1].astype(np.float64)
+            inverse = wide.T @ wide
+            blocks = np.linalg.inv(inverse[pairs[:, :, None], pairs[:, None, :]])
+            fast_groups.joint(arrays[0], arrays[1], pairs, blocks, arrays[2], arrays[3])
+        else:
+            fast_groups.separate(*arrays)
+
+    return step
+
+
+def _separate(weight: torch.Tensor, own: torch.Tensor, keep: torch.Tensor, error: torch.Tensor) -> None:
+    """Choose by w^2 / u_ii^2, one weight at a time."""
     diagonal = own.diagonal().unsqueeze(1)
     keep.copy_(two_best((weight / diagonal).square(), axis=0))
-    error = torch.empty_like(weight)
     for index in range(GROUP):
         error[index] = weight[index].masked_fill(keep[index], 0) / diagonal[index]
         weight[index:].addr_(own[index, index:], error[index], alpha=-1)
     weight.masked_fill_(~keep, 0)
-    return error
 
 
-def _joint(weight: torch.Tensor, own: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
-    """Choose the pair whose removal leaves the least error, and update within the group; errors as `_separate`."""
+def _joint(weight: torch.Tensor, own: torch.Tensor, keep: torch.Tensor, error: torch.Tensor) -> None:
+    """Choose the pair whose removal leaves the least error."""
     inverse = own.t() @ own
     solved, costs = [], []
     for one, other in PRUNED:
@@ -102,14 +131,13 @@ def _joint(weight: torch.Tensor, own: torch.Tensor, keep: torch.Tensor) -> torch
         costs.append((pair * solution).sum(dim=0))
     choice = torch.stack(costs).argmin(dim=0)
     keep.fill_(True)
-    error = torch.zeros_like(weight)
+    error.zero_()
     for index, (dropped, solution) in enumerate(zip(PRUNED, solved, strict=True)):
         mine = choice == index
         keep[list(dropped)] &= ~mine
         error += own[:, list(dropped)] @ (solution * mine)
     weight.sub_(own.t() @ error)
     weight.masked_fill_(~keep, 0)
-    return error
 
 
 class Grams:

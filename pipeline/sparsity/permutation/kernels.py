@@ -6,23 +6,11 @@ four columns that form one 2:4 group; what a stripe keeps is the sum, over rows,
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 from numba import njit
 
 BLOCK = 64
 """Rows per block: 28 pairs x 2 x 64 x 4 bytes stay in the first-level cache."""
-
-# The 28 pairs of 8 columns, and the 35 ways to part 8 columns into two stripes, each half as two of those pairs.
-_PAIRS: list[tuple[int, ...]] = list(combinations(range(8), 2))
-_HALVES = [(half, tuple(c for c in range(8) if c not in half)) for half in combinations(range(8), 4) if 0 in half]
-PAIRS = np.array(_PAIRS, dtype=np.int64)
-PARTS = np.array([[*a, *b] for a, b in _HALVES], dtype=np.int64)
-"""[35, 8]: the columns of the first stripe, then of the second; row 0 is the present order."""
-PART_PAIRS = np.array(
-    [[_PAIRS.index(a[:2]), _PAIRS.index(a[2:]), _PAIRS.index(b[:2]), _PAIRS.index(b[2:])] for a, b in _HALVES], dtype=np.int64
-)
 
 
 @njit(cache=True, fastmath=True, nogil=True)  # type: ignore[untyped-decorator]

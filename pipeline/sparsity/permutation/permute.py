@@ -20,6 +20,7 @@ from pipeline.sparsity.permutation.problems import Problem, problems, sample
 from pipeline.sparsity.permutation.rewrite import complete, move
 from pipeline.sparsity.permutation.search import Found, kept_magnitude, search
 from pipeline.sparsity.permutation.spaces import Solution, solve
+from pipeline.sparsity.permutation.torch_search import search_torch
 from pipeline.sparsity.sites import Site, find_sites
 
 RULES = {**ops_shape.RULES, **ops_math.RULES}
@@ -42,7 +43,8 @@ def permute(
     Args:
         model: Dense, finite weights; its function stays the same.
         example_inputs: A tensor, a tuple of positional or a mapping of keyword inputs; one sample is used.
-        seconds: Time for the searches together, on one CPU core; capturing the graph and compilation come on top.
+        seconds: Time for the searches together, on one CPU core, or on the GPU that the model is on; capturing the
+            graph and compilation come on top.
         seed: Of the searches.
         include: Globs over layers that are going to be masked: only these count.
         exclude: Globs over layers that are not.
@@ -88,10 +90,14 @@ def _search(model: nn.Module, todo: list[Problem], seconds: float, seed: int, pr
         for problem in todo
     ]
     moves: dict[int, int] = {}
-    done = True
+    done, device = True, next(model.parameters()).device
     for index, problem in enumerate(todo):
         matrix = problem.matrix(weights)
-        found = search(sample(matrix, seed), seconds=seconds * sizes[index] / sum(sizes), seed=seed)
+        share = seconds * sizes[index] / sum(sizes)
+        if device.type == "cuda":
+            found = search_torch(sample(matrix, seed), seconds=share, seed=seed, device=str(device))
+        else:
+            found = search(sample(matrix, seed), seconds=share, seed=seed)
         done = done and found.complete
         if _better(found, matrix):
             channels = np.array(problem.channels)

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.sparsity.permutation.tables import PAIRS, PART_PAIRS, PARTS
+
 GROUP = 4
 ROUNDS = 40
 """Time to look at all pairs so often: then escapes by kicks do better than annealing."""
-SWAP_NS = (45.0, 0.47)
+SWAP_NS = (90.0, 0.75)
 """Nominal time of one swap of the annealing: constant and per row. The work follows from these and not from the clock, so
 that the same seed finds the same order on every machine that is fast enough."""
 PAIR_NS = (700.0, 22.0)
@@ -60,17 +62,14 @@ def search(matrix: np.ndarray, *, seconds: float, seed: int = 0) -> Found:
     order = np.arange(columns, dtype=np.int64)
     complete = True
     if columns > GROUP and data.size and data.any() and seconds > 0:
-        from pipeline.sparsity.permutation.kernels import PAIRS
-
-        assert PAIRS is not None  # compilation and its cache are loaded before the clock starts
-        _compile()
+        _compile()  # before the clock starts
         start = time.perf_counter()
         order, complete = _Run(data, seed, start + seconds).best(seconds)
     took = time.perf_counter() - start
     before, after = kept_magnitude(data), kept_magnitude(data[order])
     if after <= before:
         order, after = np.arange(columns, dtype=np.int64), before
-    return Found(order, before, after, _half(data), took, complete)
+    return Found(order, before, after, half_of_all(data), took, complete)
 
 
 def kept_magnitude(data: np.ndarray) -> float:
@@ -79,7 +78,8 @@ def kept_magnitude(data: np.ndarray) -> float:
     return float(np.partition(groups, 1, axis=1)[:, 2:].sum(dtype=np.float64))
 
 
-def _half(data: np.ndarray) -> float:
+def half_of_all(data: np.ndarray) -> float:
+    """The magnitude of the larger half of all weights, summed in float64."""
     flat = data.ravel()
     return float(np.partition(flat, flat.size // 2)[flat.size // 2 :].sum(dtype=np.float64)) if flat.size else 0.0
 
@@ -103,7 +103,7 @@ class _Run:
         from pipeline.sparsity.permutation import kernels
 
         self.kernels = kernels
-        self.tables = (kernels.PAIRS, kernels.PARTS, kernels.PART_PAIRS)
+        self.tables = (PAIRS, PARTS, PART_PAIRS)
         self.data, self.seed, self.deadline = data, seed, deadline
         self.order = np.arange(data.shape[0], dtype=np.int64)
         self.now = np.empty(data.shape[0] // GROUP, dtype=np.float32)
