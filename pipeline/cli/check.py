@@ -59,7 +59,8 @@ def command(
     judged = api.require_layers(report, required)
     click.echo(_rendered(report, style), nl=False)
     if style == "text":
-        click.echo("".join(f"\n{line}" for line in (*judged.lines, "", *_next(report))))
+        required_lines = [*judged.lines, ""] if judged.lines else []
+        click.echo("\n" + "\n".join([*required_lines, *_next(report)]))
     ctx.exit(int(judged.exit_code))
 
 
