@@ -58,9 +58,19 @@ def command(
     report = api.check_onnx(model, target, parse=parse)
     judged = api.require_layers(report, required)
     click.echo(_rendered(report, style), nl=False)
-    if judged.lines and style == "text":
-        click.echo("\n" + "\n".join(judged.lines))
+    if style == "text":
+        required_lines = [*judged.lines, ""] if judged.lines else []
+        click.echo("\n" + "\n".join([*required_lines, *_next(report)]))
     ctx.exit(int(judged.exit_code))
+
+
+def _next(report: CheckReport) -> list[str]:
+    """The last line: what to do next."""
+    from pipeline.cli.width import terminal_width
+    from pipeline.report.check_next import next_step
+    from pipeline.report.words import wrapped
+
+    return wrapped(f"next: {next_step(report)}", terminal_width())
 
 
 def _rendered(report: CheckReport, style: str) -> str:

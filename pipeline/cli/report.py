@@ -19,7 +19,7 @@ def command(run: str, style: str, workspace: Path) -> None:
     RUN is a run's folder, `recipe/run-id`, or `recipe` for its latest run. Nothing in it is changed.
     """
     from pipeline import api, report
-    from pipeline.cli.width import terminal_width
+    from pipeline.cli.width import paint, terminal_width
     from pipeline.records.io import encode
     from pipeline.run.workspace import find
 
@@ -28,4 +28,4 @@ def command(run: str, style: str, workspace: Path) -> None:
         assert evidence.gate is not None  # judged gives every run a verdict
         click.echo(encode(evidence.gate), nl=False)
     else:
-        click.echo(report.run_markdown(evidence) if style == "md" else report.run_text(evidence, terminal_width()), nl=False)
+        click.echo(report.run_markdown(evidence) if style == "md" else paint(report.run_text(evidence, terminal_width())), nl=False)

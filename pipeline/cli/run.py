@@ -41,7 +41,7 @@ def command(
     import signal
 
     from pipeline import api, report
-    from pipeline.cli.width import terminal_width
+    from pipeline.cli.width import paint, terminal_width
     from pipeline.recipe import load_recipe
     from pipeline.records.io import write_bytes
     from pipeline.run.chain import Plan, execute
@@ -61,7 +61,7 @@ def command(
     folder = run_once(())
     evidence = api.judged(folder)
     write_bytes(folder / "report.md", report.run_markdown(evidence).encode())
-    click.echo(report.run_text(evidence, terminal_width()), nl=False)
+    click.echo(paint(report.run_text(evidence, terminal_width())), nl=False)
     if evidence.gate is not None and evidence.gate.rules:
         sys.exit(int(EXIT_OF_OUTCOME[evidence.gate.outcome]))
 

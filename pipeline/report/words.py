@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from textwrap import wrap as _wrap
+from collections.abc import Iterator
 
 ELLIPSIS = "…"
 
@@ -54,19 +54,53 @@ def fit(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, *, first: str = "", rest: str = "  ") -> list[str]:
-    """A paragraph in lines of at most `width`, with a prefix before the first and one before the others."""
-    return _wrap(safe(text), max(width, 20), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [first.rstrip()]
+    """A paragraph in lines of at most `width` columns, with a prefix before the first and one before the others.
+
+    Lines break at blanks; a word that is wider than a line is cut.
+
+    >>> wrapped("one two three", 9, first="- ", rest="  ")
+    ['- one two', '  three']
+    """
+    lines, line, used = [], first, False
+    for word in _pieces(safe(text), max(1, width - max(cells(first), cells(rest)))):
+        if used and cells(line) + 1 + cells(word) > width:
+            lines.append(line.rstrip())
+            line, used = rest, False
+        if word or used:
+            line, used = f"{line}{' ' if used else ''}{word}", True
+    return [*lines, line.rstrip()]
+
+
+def _pieces(text: str, room: int) -> Iterator[str]:
+    """Words of a text, those that are wider than `room` in pieces; two blanks in a row give an empty word."""
+    for word in text.split(" "):
+        while cells(word) > room:
+            head = _head(word, room)
+            yield head
+            word = word[len(head) :]
+        yield word
+
+
+def _head(text: str, width: int) -> str:
+    """The longest beginning of at most `width` columns, one character at least."""
+    size = 0
+    for at, char in enumerate(text):
+        size += cells(char)
+        if size > width and at:
+            return text[:at]
+    return text
 
 
 def number(value: float | int | None, unit: str = "") -> str:
-    """Whole numbers in full, others to four significant digits; `?` for nothing.
+    """Whole numbers in full, others to four significant digits, never with fewer than the whole part; `?` for nothing.
 
-    >>> number(1.01234, "x"), number(1234567, "bytes"), number(None), number(0.00012345)
-    ('1.012x', '1234567 bytes', '?', '0.0001234')
+    >>> number(1.01234, "x"), number(1234567, "bytes"), number(None), number(0.00012345), number(12345.6)
+    ('1.012x', '1234567 bytes', '?', '0.0001234', '12346')
     """
     if value is None:
         return "?"
-    shown = str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+    whole = abs(value) < 1e15 and (float(value).is_integer() or abs(value) >= 1000)
+    shown = f"{value:.0f}" if whole else f"{value:.4g}"
     return f"{shown}{unit}" if unit in ("", "x", "%") else f"{shown} {unit}"
 
 

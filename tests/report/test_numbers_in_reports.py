@@ -88,7 +88,7 @@ def records_of(evidence):
     return [record for record in (evidence.run, evidence.export, evidence.tactics, evidence.measure, evidence.gate) if record]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(runs())
 def test_every_number_of_a_run_report_is_the_records(evidence):
     known = [*records_of(evidence), counts_of(evidence)]
@@ -96,7 +96,7 @@ def test_every_number_of_a_run_report_is_the_records(evidence):
     assert strangers(report.run_markdown(evidence), *known) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(runs(), st.sampled_from(["body", "tail", "stem"]))
 def test_every_number_of_a_story_is_the_records(evidence, name):
     story = tell(evidence, name)

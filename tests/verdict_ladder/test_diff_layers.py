@@ -86,7 +86,7 @@ def networks(draw):
     return a, list(draw(st.permutations(b))), truth
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(networks())
 def test_exactly_the_changes_that_were_made_are_found(network):
     a, b, truth = network
@@ -102,14 +102,14 @@ def test_exactly_the_changes_that_were_made_are_found(network):
     assert all(change.delta_ms is None for change in report.changes[len(deltas) :])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(networks())
 def test_a_build_does_not_differ_from_itself(network):
     a, _, _ = network
     assert diff_builds(Build(id=0, layers=a), Build(id=1, layers=a)).changes == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(networks())
 def test_swapping_the_sides_mirrors_the_changes(network):
     a, b, _ = network
@@ -161,7 +161,7 @@ def test_stability_counts_selections_and_spreads_times_over_builds():
     assert (second.selected, second.dense, report.changing) == (0, 3, 1)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(st.sampled_from(["sparse", "dense", "unknown"]), min_size=3, max_size=3), min_size=2, max_size=6))
 def test_stability_over_random_builds_counts_every_layer(builds):
     def made(kinds):
