@@ -94,7 +94,10 @@ The losses of all heads add up.
 
 def schema() -> dict[str, Any]:
     """The recipe's JSON Schema (draft 2020-12)."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "sparsegate.recipe/1", **Recipe.model_json_schema()}
+    made = Recipe.model_json_schema()
+    whole = {"required": made.pop("required")}  # a recipe that extends another says only what differs
+    made["anyOf"] = [{"required": ["extends"]}, whole]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "sparsegate.recipe/1", **made}
 
 
 def schema_text() -> str:

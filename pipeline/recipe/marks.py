@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 
@@ -12,7 +13,7 @@ class BesideRecipe:
 
 
 class OneOf:
-    """Keys of which exactly one is given.
+    """Keys of which exactly one is given (in the JSON Schema at most one: a recipe that extends another may give none).
 
     Args:
         keys: Names of the fields.
@@ -24,7 +25,7 @@ class OneOf:
     @property
     def schema(self) -> dict[str, Any]:
         """The rule in JSON Schema."""
-        return {"oneOf": [{"required": [key]} for key in self.keys]}
+        return {"not": {"anyOf": [{"required": list(pair)} for pair in combinations(self.keys, 2)]}}
 
     def check(self, section: Any) -> None:
         """Raise ValueError unless exactly one of the keys is set (neither null nor false)."""

@@ -58,7 +58,7 @@ def preparation(model: Mapping[str, Any] | None, args: Mapping[str, Any]) -> Pre
     size = _size(args["size"]) if args.get("size") is not None else None
     if kind is None or model is None:
         return _own(args, size or (224, 224))
-    return OF_KIND[kind](str(model[kind]), size)
+    return OF_KIND[kind](str(model[kind]), size, model.get("args") or {})
 
 
 def _size(value: Any) -> tuple[int, int]:
@@ -68,7 +68,7 @@ def _size(value: Any) -> tuple[int, int]:
     return sides[0], sides[1]
 
 
-def _timm(name: str, size: tuple[int, int] | None) -> Preparation:
+def _timm(name: str, size: tuple[int, int] | None, args: Mapping[str, Any]) -> Preparation:
     try:
         import timm
         from timm.data import create_transform, resolve_data_config
@@ -77,13 +77,19 @@ def _timm(name: str, size: tuple[int, int] | None) -> Preparation:
     found = timm.get_pretrained_cfg(name)
     if found is None:
         raise InputError(f"timm has no model {name!r}", where="model.timm")
-    config = resolve_data_config({"input_size": (3, *size)} if size else {}, pretrained_cfg=found.to_dict())
+    config = resolve_data_config({}, pretrained_cfg=found.to_dict())
+    channels = int(args.get("in_chans", 3))
+    if channels not in (1, 3):
+        raise InputError(f"images have 1 or 3 channels, the model takes {channels}", where="model.args.in_chans")
+    config["input_size"] = (channels, *(size or config["input_size"][1:]))
+    if channels == 1:  # a grey image is normalised by the mean of the three channels' figures
+        config["mean"], config["std"] = ((sum(config[key]) / len(config[key]),) for key in ("mean", "std"))
     return _of_tensor(
         create_transform(**config, is_training=False), config["input_size"], config["mean"], config["std"], config["interpolation"]
     )
 
 
-def _torchvision(name: str, size: tuple[int, int] | None) -> Preparation:
+def _torchvision(name: str, size: tuple[int, int] | None, args: Mapping[str, Any]) -> Preparation:
     try:
         from torchvision.models import get_model_weights
         from torchvision.transforms._presets import ImageClassification
@@ -103,8 +109,8 @@ def _torchvision(name: str, size: tuple[int, int] | None) -> Preparation:
     return _of_tensor(preset, (3, side, side), preset.mean, preset.std, preset.interpolation.value)
 
 
-OF_KIND: dict[str, Callable[[str, tuple[int, int] | None], Preparation]] = {"timm": _timm, "torchvision": _torchvision}
-"""Kind of model -> its own preparation."""
+OF_KIND: dict[str, Callable[[str, tuple[int, int] | None, Mapping[str, Any]], Preparation]] = {"timm": _timm, "torchvision": _torchvision}
+"""Kind of model -> its own preparation, from its name, the size that replaces its own, and the model's args."""
 
 
 def _of_tensor(transform: Any, shape: tuple[int, ...], mean: Any, std: Any, interpolation: str) -> Preparation:

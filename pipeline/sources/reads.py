@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pipeline.records.io import sha256_file
 FILES = ("checkpoint", "onnx", "npz")
 FOLDERS = ("imagefolder",)
 CODE = ("python",)
+HASHERS = 8
 
 
 def digests(section: Mapping[str, Any], base: Path) -> dict[str, str]:
@@ -90,6 +92,7 @@ def folder_digest(folder: Path) -> str:
     visible = [(name, path) for name, path in files if not any(part.startswith(".") for part in name.split("/"))]
     if not visible:
         raise InputError(f"the folder {folder} holds no file", where=str(folder))
-    for name, path in visible:
-        digest.update(f"{name}\0{sha256_file(path)}\n".encode())
+    with ThreadPoolExecutor(HASHERS) as pool:  # hashing works outside Python's lock, and many small files wait for the disk
+        for (name, _), content in zip(visible, pool.map(sha256_file, (path for _, path in visible)), strict=True):
+            digest.update(f"{name}\0{content}\n".encode())
     return digest.hexdigest()

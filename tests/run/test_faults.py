@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,13 @@ def test_stages_that_were_finished_before_a_kill_are_taken_from_the_store(forks,
     assert code == 0, output
     assert [status.status for status in last_run(tmp_path).stages] == ["cached"] * 6 + ["ok"]
     assert results(tmp_path) == results(unbroken)
+
+
+def test_every_row_of_the_reliability_page_is_a_test():
+    root = Path(__file__).resolve().parents[1]
+    named = set(re.findall(r"`(test_\w+)`", (root.parent / "docs" / "reliability.md").read_text()))
+    written = {name for path in root.rglob("test_*.py") for name in re.findall(r"^def (test_\w+)", path.read_text(), flags=re.M)}
+    assert len(named) >= 15 and named <= written
 
 
 def test_a_reader_sees_a_killed_run_as_running_and_the_next_beside_it(forks, whole, tmp_path):

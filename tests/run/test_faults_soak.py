@@ -62,3 +62,15 @@ def test_ten_kills_at_random_moments_end_as_if_nothing_had_happened(whole, tmp_p
         finish(recipe, tmp_path / str(number))
         assert results(tmp_path / str(number)) == expected
         assert leftovers(tmp_path / str(number)) == []
+
+
+def test_two_runs_at_once_share_every_stage(whole, tmp_path):
+    recipe, expected, _ = whole
+    both = [start(sys.executable, "-m", "pipeline", "run", recipe, "--workspace", tmp_path, "-q") for _ in range(2)]
+    for process in both:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+    outputs = [path.parent.name for path in tmp_path.glob("engines/faults/*/output.json")]
+    assert sorted(name.rpartition("-")[0] for name in outputs) == ["build", "export", "freeze", "gate", "measure", "tactics", "train"]
+    assert results(tmp_path) == expected
+    assert leftovers(tmp_path) == []

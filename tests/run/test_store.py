@@ -79,6 +79,44 @@ def test_a_stage_that_raises_leaves_no_output_but_its_partial_to_go_on_from(tmp_
     assert not list(tmp_path.glob("*.partial"))
 
 
+def unnamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The `.partial` of a run that ended when its output was whole."""
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "_named", killed)
+        with pytest.raises(KeyboardInterrupt):
+            Store(tmp_path).make("tactics", PARTS, work)
+    return next(tmp_path.glob("*.partial"))
+
+
+def test_an_output_that_was_whole_when_its_run_was_killed_is_taken_as_it_is(tmp_path, monkeypatch):
+    partial = unnamed(tmp_path, monkeypatch)
+    stored = Store(tmp_path).make("tactics", PARTS, never)
+    assert (stored.folder.name, stored.cached) == (partial.name.removesuffix(".partial"), False)
+    assert Store(tmp_path).make("tactics", PARTS, never).cached
+    assert not partial.exists()
+
+
+@pytest.mark.parametrize("damage", ["deep/weights.bin", "record.json", "output.json"])
+def test_an_output_that_is_not_whole_is_made_again(tmp_path, monkeypatch, damage):
+    (unnamed(tmp_path, monkeypatch) / damage).write_bytes(b"{}")
+    calls = []
+    Store(tmp_path).make("tactics", PARTS, lambda folder: calls.append(folder) or work(folder))
+    assert len(calls) == 1
+    assert Store(tmp_path).make("tactics", PARTS, never).cached
+
+
+def test_a_write_that_a_kill_cut_off_does_not_become_part_of_an_output(tmp_path):
+    partial = Store(tmp_path).folder("tactics", key_of(PARTS)).with_suffix(".partial")
+    (partial / "deep").mkdir(parents=True)
+    (partial / "deep" / ".weights.bin.x3f").write_bytes(b"cut")
+    stored = Store(tmp_path).make("tactics", PARTS, work)
+    assert [file.path for file in stored.output.files] == ["deep/weights.bin", "record.json"]
+
+
 @pytest.mark.parametrize("damage", ["change", "remove"])
 def test_changed_bytes_stop_the_run_and_name_file_and_stage(tmp_path, damage):
     stored = Store(tmp_path).make("tactics", PARTS, work)

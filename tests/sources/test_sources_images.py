@@ -73,6 +73,13 @@ def test_a_timm_model_prepares_images_as_timm_does(folder):
     assert read(folder, model, size=96).test.batch(np.asarray([0]))[0]["x"].shape == (1, 3, 96, 96)
 
 
+def test_a_timm_model_of_one_channel_gets_grey_images(folder):
+    inputs, _ = read(folder, {"timm": "test_resnet", "args": {"in_chans": 1}}, size=32).test.batch(np.arange(3))
+    assert inputs["x"].shape == (3, 1, 32, 32) and -1.0 <= inputs["x"].min() < inputs["x"].max() <= 1.0
+    with pytest.raises(InputError, match="the model takes 4"):
+        read(folder, {"timm": "test_resnet", "args": {"in_chans": 4}})
+
+
 def test_a_torchvision_model_prepares_images_as_torchvision_does(folder):
     from torchvision.models import ViT_B_16_Weights
 
