@@ -132,7 +132,10 @@ class Stream:
         tables = self._tuning()
         layer, runner = match["layer"], match["runner"]
         ignored = REFORMAT.match(layer) or REFORMAT.match(runner)
-        tables.timing_runner(IGNORED if ignored else self._layer(tables, layer, message), tables.runners.number(runner), message.line)
+        if ignored:
+            tables.timing_runner(IGNORED, 0, message.line)
+        else:
+            tables.timing_runner(self._layer(tables, layer, message), tables.runners.number(runner), message.line)
 
     def _layer(self, tables: Tables, name: str, message: Message) -> int:
         """The number of a layer's name; a damaged one is no name."""

@@ -114,8 +114,9 @@ class Tables:
     def timing_runner(self, layer: int, runner: int, line: int) -> None:
         """`Timing Runner: L (R)`; IGNORED for a reformat."""
         self.began, self._set = True, None
-        self.stretch.append(self.cursor)
-        self.runner.append(runner)
+        if runner != self.runner[-1]:
+            self.stretch.append(self.cursor)
+            self.runner.append(runner)
         costs, known, format_ = self.at
         if layer != known:
             if self.open and self.rows[START - STRIDE] == self.cursor:  # the combination's own line comes before its layer's name
