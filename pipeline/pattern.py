@@ -23,6 +23,9 @@ KEEP = 2
 CHUNK = 1 << 18
 """Values in a block: large enough that numpy's cost per call is small, small enough for the cache (best of 2^15 ... 2^20)."""
 
+LONG_RUN = 64
+"""Values that lie next to each other from which on slices of them are added one by one."""
+
 Block = tuple[slice, ...]
 Reader = Callable[[Block], "np.ndarray"]
 
@@ -213,9 +216,9 @@ class _Tally:
     def _violating(self, flags: np.ndarray, inner: int) -> int:
         """Violating groups of a flat block of flags (0 or 1): the 4 members of a group lie `inner` apart.
 
-        Shifted sums over the whole block, of which only those at the start of a group are judged, run at the speed of
-        contiguous bytes; strided slices of 9 values (a 3x3 kernel) would not. Where the members are neighbours, the product
-        of their 4 bytes with 0x01010101 has their sum in its highest byte.
+        Where the members are neighbours, the product of their 4 bytes with 0x01010101 has their sum in its highest byte.
+        Where whole rows lie between them, rows are added. Between the two (9 values of a 3x3 kernel) slices are too short for
+        that: shifted sums over the whole block, of which only those at the start of a group are judged, are contiguous.
         """
         import numpy as np
 
@@ -228,6 +231,12 @@ class _Tally:
             over = np.greater_equal(sums, np.uint32((KEEP + 1) << 24), out=self._buffer("over", words.size, np.dtype(bool)))
             return int(np.count_nonzero(over))
         byte = flags.dtype
+        if inner >= LONG_RUN:
+            rows = flags.reshape(-1, GROUP, inner)
+            sums = np.add(rows[:, 0], rows[:, 1], out=self._buffer("pairs", size // GROUP, byte).reshape(-1, inner))
+            np.add(sums, rows[:, 2], out=sums)
+            np.add(sums, rows[:, 3], out=sums)
+            return int(np.count_nonzero(sums > KEEP))
         pairs = np.add(flags[:-inner], flags[inner:], out=self._buffer("pairs", size - inner, byte))
         fours = np.add(pairs[: -2 * inner], pairs[2 * inner :], out=self._buffer("fours", size - 3 * inner, byte))
         over = np.greater(fours, self._limits(inner, fours.size), out=self._buffer("over", fours.size, np.dtype(bool)))

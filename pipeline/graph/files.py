@@ -13,8 +13,6 @@ from pipeline.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-HASH_BYTES = 1 << 22
-
 
 class MappedFile:
     """A file mapped for reading; its digest can be computed on another thread while the pattern is read."""
@@ -55,12 +53,9 @@ class MappedFile:
         return self._digest
 
     def _hash(self) -> None:
-        digest = hashlib.sha256()
         with self._file as file:
             file.seek(0)
-            while chunk := file.read(HASH_BYTES):
-                digest.update(chunk)
-        self._digest = digest.hexdigest()
+            self._digest = hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class Folder:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 TINY = 0.02
-"""Values up to this part of the largest magnitude are called tiny; pruned weights have third values far above it."""
+"""Values up to this part of the mean magnitude are called tiny: the third value of a dense group lies far above it."""
 HALF_SMALLEST_FP16 = 2.0**-25
 """A magnitude up to half of float16's smallest subnormal rounds to zero (IEEE 754, ties to even)."""
 INT8_HALF_STEP = 0.5 / 127
@@ -24,25 +24,33 @@ INT8_HALF_STEP = 0.5 / 127
 
 @dataclass(frozen=True)
 class Near:
-    """The threshold below which values would have to be zero, beside the largest magnitude."""
+    """The threshold below which values would have to be zero, beside the magnitudes of the weight."""
 
     threshold: float
+    mean: float
     largest: float
+
+    @property
+    def causes(self) -> list[str]:
+        """What makes, or would remove, values as small as the threshold; empty: they are not small."""
+        found = []
+        if self.threshold <= HALF_SMALLEST_FP16:
+            found.append("a cast to float16 rounds them to zero")
+        if self.threshold < INT8_HALF_STEP * self.largest:
+            found.append("INT8 with one scale per tensor rounds them to zero")
+        if self.threshold <= TINY * self.mean:
+            found.append("an EMA of weights or weight decay leaves such remains")
+        return found
 
     @property
     def text(self) -> str:
         """What it is, and what makes such values."""
-        causes = []
-        if self.threshold <= HALF_SMALLEST_FP16:
-            causes.append("a cast to float16 rounds them to zero")
-        if self.threshold < INT8_HALF_STEP * self.largest:
-            causes.append("INT8 with one scale per tensor rounds them to zero")
-        causes.append("an EMA of weights or weight decay leaves such remains")
-        return f"it would be 2:4 if values up to {self.threshold:.3g} (largest: {self.largest:.3g}) were zero: " + "; ".join(causes)
+        sizes = f"(mean: {self.mean:.3g}, largest: {self.largest:.3g})"
+        return f"it would be 2:4 if values up to {self.threshold:.3g} {sizes} were zero: {'; '.join(self.causes)}"
 
 
 def near_miss(read: pattern.Reader, shape: tuple[int, ...], axis: int) -> Near | None:
-    """The threshold of a weight that is not 2:4; None where it is not tiny.
+    """The threshold of a weight that is not 2:4; None where it is not small, or the weight is not finite.
 
     Args:
         read: Returns the values of a block.
@@ -51,16 +59,22 @@ def near_miss(read: pattern.Reader, shape: tuple[int, ...], axis: int) -> Near |
     """
     import numpy as np
 
-    threshold = largest = 0.0
-    for at, block in enumerate(pattern.blocks(shape, axis)):
+    threshold = largest = total = 0.0
+    seen = 0
+    for block in pattern.blocks(shape, axis):
         size = np.abs(read(block).astype(np.float32))
-        if not np.isfinite(size).all():
-            return None
         threshold = max(threshold, float(third_largest(size, axis).max()))
         largest = max(largest, float(size.max()))
-        if at == 0 and threshold > 4 * TINY * largest:
+        total += float(size.sum(dtype=np.float64))
+        first = not seen
+        seen += size.size
+        if not np.isfinite(total):
             return None
-    return Near(threshold, largest) if 0 < threshold <= TINY * largest else None
+        # A dense weight shows in its first block: no need to read the others.
+        if first and not Near(threshold / 4, total / seen, largest).causes:
+            return None
+    found = Near(threshold, total / max(seen, 1), largest)
+    return found if threshold > 0 and found.causes else None
 
 
 def third_largest(size: np.ndarray, axis: int) -> np.ndarray:

@@ -72,13 +72,13 @@ class Tensors:
             file.release()
 
     def stored(self, tensor: TensorProto, name: str = "") -> Stored:
-        """One tensor's values.
+        """One tensor's values, under a name of its own or the one given (a Constant's output).
 
         Raises:
             InputError: they are missing, cut, or outside the model's folder.
             NoValuesError: the tensor is a stripped one, or of strings, complex numbers or an unknown type.
         """
-        name = tensor.name or name
+        name = name or tensor.name
         kind = ELEMENT_TYPES.get(tensor.data_type)
         if kind is None:
             raise NoValuesError(f"element type {tensor.data_type} is not one that is read")
@@ -100,11 +100,11 @@ class Tensors:
             return Stored(name, shape, dtype, data, kind.bits, file, offset)
         return Stored(name, shape, dtype, data.view(dtype), 8, file, offset)
 
-    def expanded(self, sparse: SparseTensorProto) -> Stored:
+    def expanded(self, sparse: SparseTensorProto, name: str = "") -> Stored:
         """A sparse tensor as a dense one, as the standard defines it (SparseTensorProto: linear or coordinate indices)."""
         import numpy as np
 
-        name, shape = sparse.values.name, tuple(sparse.dims)
+        name, shape = name or sparse.values.name, tuple(sparse.dims)
         if min(shape, default=0) < 0 or prod(shape) > MOST_DENSE:
             raise NoValuesError(f"a sparse tensor of shape {list(shape)} is too large to expand")
         values = self.stored(sparse.values).leaf().array().reshape(-1)

@@ -278,7 +278,7 @@ def _initializer(model: Model, tensor: TensorProto) -> Const:
 
 
 def _sparse(model: Model, sparse: SparseTensorProto, name: str) -> Const:
-    return Const(load=_once(lambda: model.tensors.expanded(sparse)), name=name, sparse=True)
+    return Const(load=_once(lambda: model.tensors.expanded(sparse, name)), name=name, sparse=True)
 
 
 def _constant(model: Model, call: Call) -> Const | None:

@@ -117,7 +117,7 @@ def identity(w: np.ndarray, seed: int) -> Built:
 
 
 def constant_node(w: np.ndarray, seed: int) -> Built:
-    return Built([h.make_node("Constant", [], ["c"], value=init("", w))], [], "c")
+    return Built([h.make_node("Constant", [], ["c"], value=init("a name of its own", w))], [], "c")
 
 
 def constant_floats(w: np.ndarray, seed: int) -> Built:
