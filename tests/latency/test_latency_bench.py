@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
+from pipeline import api
 from pipeline.benching import Job, named, random_feeds
 from pipeline.cli import group, main
 from pipeline.errors import InputError
-from pipeline.latency import Samples
+from pipeline.latency import Plan, Samples
 from pipeline.records import io
 from pipeline.records.measurement import Measurement
 
@@ -41,7 +42,7 @@ def bench(*args):
     return CliRunner().invoke(group, ["bench", *map(str, args)], catch_exceptions=False)
 
 
-FAST = ("--seconds", "0.4", "--rounds", "8", "--batch", "4")
+FAST = ("--seconds", "0.4", "--rounds", "8", "--batch", "4", "--warmup", "0.2")
 
 
 def test_two_models_and_the_first_one_again(models, tmp_path):
@@ -65,12 +66,13 @@ def test_text_and_md_show_the_numbers_of_the_record(models):
     assert bench(small, *FAST, "--format", "md").stdout.startswith("| arms |")
 
 
-def test_processes_of_their_own(models):
+def test_processes_of_their_own(models, tmp_path):
     small, _ = models
-    done = bench(small, "--seconds", "0.1", "--rounds", "8", "--batch", "1", "--processes", "--format", "json")
-    measured = json.loads(done.stdout)
-    assert measured["conditions"]["settings"]["level"] == "process"
-    assert [r["arm"] for r in measured["ratios"] if r["quantile"] == "p50"] == ["small@again"]
+    measured = api.bench(Job(models=named([small]), processes=True), Plan(seconds=0.1, rounds=2, process_block_ms=20), folder=tmp_path)
+    assert measured.conditions.settings["level"] == "process"
+    samples = Samples.load(tmp_path / "samples.npz")
+    assert samples.sampling["batch=1"].level == "process"
+    assert set(samples.arms) == {"small", "small@again"}
 
 
 def test_given_inputs_are_used(models, tmp_path):

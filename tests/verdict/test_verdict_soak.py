@@ -101,9 +101,8 @@ def verdict_of(bench, sampler_of, share, seed):
     began = time.perf_counter()
     samples = latency.sample(arms, shape=SHAPE, plan=plan, seed=seed, decided=enough)
     row = judge(bench.evidence(samples=samples), RULES).rules[0]
-    print(
-        f"\n{share:.0%} extra: {row.outcome.value} {row.value} [{row.low}, {row.high}] {row.control}; {time.perf_counter() - began:.0f} s; {row.why}"
-    )
+    seconds = time.perf_counter() - began
+    print(f"\n{share:.0%} extra: {row.outcome.value} {row.value} [{row.low}, {row.high}] {row.control}; {seconds:.0f} s; {row.why}")
     return row.outcome
 
 
