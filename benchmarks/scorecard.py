@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import gates
+import msgspec
 import numpy as np
 from gates import Design
 from noise import PROCESSES
@@ -66,24 +67,30 @@ LEVELS = {
     "live": Level(live_design(), False, True),
     "one-shot": Level(one_shot_design(), False, False),
 }
+PEER_EXPERIMENTS = 500
+"""The usual gates are run on the first so many experiments: their rates are not close to any limit."""
 BEYOND = ("ar1-own",)
 """Harder than what is promised: shown, not required."""
 
 
-class Cell:
-    """Counts of one process at one CV."""
+class Cell(msgspec.Struct, kw_only=True):
+    """Counts of one process at one CV; kept in the file of `--resume`, so that a run that is stopped goes on where it was."""
 
-    def __init__(self) -> None:
-        self.outcomes: dict[tuple[str, str], list[np.ndarray]] = {}
-        self.rounds: list[np.ndarray] = []
-        self.needed: list[np.ndarray] = []
+    counts: dict[str, list[int]] = {}
+    """`gate|where` -> passes, failures, experiments."""
+    rounds: float = 0.0
+    """Median number of observations until the decision, 2 % better."""
+    needed: float | None = None
+    """Median of how many times as long the undecided ones ask for."""
+    cpu_seconds: float = 0.0
 
     def add(self, gate: str, where: str, outcome: np.ndarray) -> None:
-        self.outcomes.setdefault((gate, where), []).append(outcome)
+        passes, failures, n = self.counts.get(f"{gate}|{where}", [0, 0, 0])
+        self.counts[f"{gate}|{where}"] = [passes + int((outcome == 1).sum()), failures + int((outcome == -1).sum()), n + len(outcome)]
 
     def share(self, gate: str, where: str, wanted: int) -> tuple[int, int]:
-        every = np.concatenate(self.outcomes[gate, where])
-        return int((every == wanted).sum()), len(every)
+        passes, failures, n = self.counts[f"{gate}|{where}"]
+        return (passes if wanted == 1 else failures), n
 
 
 GATES = ("sparsegate", "interval alone", "two medians", "Welch, 3 runs", "Mann-Whitney", "peeking")
@@ -91,23 +98,29 @@ GATES = ("sparsegate", "interval alone", "two medians", "Welch, 3 runs", "Mann-W
 
 def run_cell(name: str, cv: float, design: Design, experiments: int, seed: int, peers: bool = True) -> Cell:
     """All gates on the same experiments, at the budget and better than it."""
+    began = time.process_time()
     cell = Cell()
     rng = np.random.default_rng(seed)
+    rounds, needed = [], []
     for start in range(0, experiments, CHUNK):
         found = gates.draw(PROCESSES[name], rng, min(CHUNK, experiments - start), cv, design)
         for where, ratio in (("at", BUDGET), ("better", BUDGET * BETTER)):
             own = gates.ours(found, ratio, BUDGET, ALPHA, design)
             cell.add("sparsegate", where, own.outcome)
             if where == "better":
-                cell.rounds.append(own.rounds)
-                cell.needed.append(own.needed[own.outcome == 0])
+                rounds.append(own.rounds)
+                needed.append(own.needed[own.outcome == 0])
             cell.add("interval alone", where, gates.alone(found, ratio, BUDGET, ALPHA, design))
-            if not peers:
+            if not peers or start >= PEER_EXPERIMENTS:
                 continue
             cell.add("two medians", where, gates.two_medians(found, ratio, BUDGET))
             cell.add("Welch, 3 runs", where, gates.welch(found, ratio, BUDGET, ALPHA))
             cell.add("Mann-Whitney", where, gates.mann_whitney(found, ratio, BUDGET, ALPHA))
             cell.add("peeking", where, gates.peeking(found, ratio, BUDGET, ALPHA, design))
+    cell.rounds = float(np.median(np.concatenate(rounds)))
+    undecided = np.concatenate(needed)
+    cell.needed = float(np.median(undecided)) if len(undecided) else None
+    cell.cpu_seconds = time.process_time() - began
     return cell
 
 
@@ -117,9 +130,8 @@ def own_row(name: str, cv: float, cell: Cell, design: Design) -> tuple[list[str]
     wrong_fail, _ = cell.share("sparsegate", "better", -1)
     right, _ = cell.share("sparsegate", "better", 1)
     bound = beta_bound(wrong, n, 0.05, upper=True)
-    seconds = np.median(np.concatenate(cell.rounds)) / gates.looks(design)[-1] * SECONDS
-    undecided = np.concatenate(cell.needed)
-    needs = f"about {SECONDS * np.median(undecided):.0f} s" if right < RIGHT * n and len(undecided) else ""
+    seconds = cell.rounds / gates.looks(design)[-1] * SECONDS
+    needs = f"about {SECONDS * cell.needed:.0f} s" if right < RIGHT * n and cell.needed is not None else ""
     holds = bound <= LIMIT and (right >= RIGHT * n or cv >= 0.1)
     row = [
         name,
@@ -184,6 +196,16 @@ def tail_rows(experiments: int, design: Design) -> list[list[str]]:
     return rows
 
 
+def load(path: Path | None) -> dict[str, Cell]:
+    """Cells of an earlier run of the same code that was stopped."""
+    return msgspec.json.decode(path.read_bytes(), type=dict[str, Cell]) if path is not None and path.exists() else {}
+
+
+def save(path: Path | None, cells: dict[str, Cell]) -> None:
+    if path is not None:
+        path.write_bytes(msgspec.json.encode(cells))
+
+
 def percent(count: int, n: int) -> str:
     return f"{count / n:.1%}"
 
@@ -214,31 +236,39 @@ def main() -> None:
     parser.add_argument("--experiments", type=int, default=2000)
     parser.add_argument("--tail-experiments", type=int, default=300)
     parser.add_argument("--only", nargs="*", default=list(PROCESSES))
+    parser.add_argument("--resume", type=Path, help="Keep finished cells in this file, and take them from it.")
     parser.add_argument("--write", type=Path)
     args = parser.parse_args()
-    start = time.perf_counter()
+    stored = load(args.resume)
     holds = True
     sections = {}
     for level, (design, peers, promised) in LEVELS.items():
         cells, rows = {}, []
         for at, (name, cv) in enumerate((name, cv) for name in args.only for cv in CVS):
-            cells[name, cv] = run_cell(name, cv, design, args.experiments, 1000 + at, peers)
+            experiments = args.experiments if promised and name not in BEYOND else max(1, args.experiments // 4)
+            key = f"{level}|{name}|{cv}|{experiments}"
+            if key not in stored:
+                stored[key] = run_cell(name, cv, design, experiments, 1000 + at, peers)
+                save(args.resume, stored)
+            cells[name, cv] = stored[key]
             row, good = own_row(name, cv, cells[name, cv], design)
             holds &= good or name in BEYOND or not promised
             rows.append(row)
-            print(f"{time.perf_counter() - start:6.0f} s  {level}: {'  '.join(row)}", flush=True)
+            print(f"{cells[name, cv].cpu_seconds:5.1f} s  {level}: {'  '.join(row)}", flush=True)
         sections[level] = table(OWN, rows)
         if peers:
             sections["peers"] = table(PEERS, peer_rows(cells))
     sections["tails"] = table(TAILS, tail_rows(args.tail_experiments, block_design()))
-    minutes = (time.perf_counter() - start) / 60
+    minutes = (sum(cell.cpu_seconds for cell in stored.values()) + time.process_time()) / 60
     print("\n\n".join(sections.values()))
-    print(f"\n{'holds' if holds else 'DOES NOT HOLD'}: {args.experiments} experiments a cell, {minutes:.1f} minutes")
+    print(f"\n{'holds' if holds else 'DOES NOT HOLD'}: {args.experiments} experiments a cell, {minutes:.1f} minutes of CPU")
     if args.write:
         facts = {
-            "minutes": f"{minutes:.0f}",
+            "minutes": f"{minutes:.1f}",
             "cpu": machine.cpu_name(),
             "experiments": f"{args.experiments:,}",
+            "fewer": f"{args.experiments // 4:,}",
+            "peer_experiments": str(PEER_EXPERIMENTS),
             "tail_experiments": str(args.tail_experiments),
         }
         template = (Path(__file__).parent / "scorecard.md.in").read_text()

@@ -19,6 +19,7 @@ FILE = click.Path(path_type=Path)
 @click.option("--batch", "batches", type=click.IntRange(min=1), multiple=True, default=(1,), show_default=True, help="Batch size.")
 @click.option("--inputs", type=FILE, help="Input arrays by name (.npz); random values without it.")
 @click.option("--seconds", type=POSITIVE, default=10.0, show_default=True, help="Sampling time per batch size.")
+@click.option("--warmup", type=click.FloatRange(min=0), default=10.0, show_default=True, help="Longest warm-up, seconds.")
 @click.option("--rounds", type=click.IntRange(min=8), default=20, show_default=True, help="Least number of rounds.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="CPU threads of the onnxruntime backend.")
 @click.option("--processes", is_flag=True, help="Processes started anew in every round: how starts differ enters the interval.")
@@ -33,6 +34,7 @@ def command(
     batches: tuple[int, ...],
     inputs: Path | None,
     seconds: float,
+    warmup: float,
     rounds: int,
     threads: int,
     processes: bool,
@@ -63,7 +65,7 @@ def command(
         commands=_commands(arms, processes),
         seed=seed,
     )
-    measured = api.bench(job, Plan(seconds=seconds, rounds=rounds), alpha=alpha, folder=out)
+    measured = api.bench(job, Plan(seconds=seconds, rounds=rounds, warmup_seconds=warmup), alpha=alpha, folder=out)
     if out is not None:
         io.write(out / "measurement.json", measured)
     click.echo(_rendered(measured, style), nl=False)

@@ -144,7 +144,7 @@ def _process_schedule(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[
     for name, sampler in arms.items():
         began = clock()
         _renew([sampler])
-        ms[name] = max(float(np.median(values)) for values in sampler.block(PROBE).values())
+        ms[name] = max(float(np.mean(values)) for values in sampler.block(PROBE).values())
         starts_s += max(0.0, clock() - began - PROBE * ms[name] / 1e3)
     slowest, each_s = max(ms.values()), sum(ms.values()) / 1e3
     total = max(plan.block_samples, math.ceil(plan.process_block_ms / slowest))
