@@ -41,6 +41,8 @@ def backend(options: Mapping[str, object]) -> OnnxRuntime:
     threads = options.get("threads", 1)
     if not isinstance(threads, int) or threads < 1:
         raise InputError(f"threads must be a whole number from 1, not {threads!r}", where="build.threads")
+    if options.get("precision", "file") != "file":
+        raise InputError("ONNX Runtime runs the types of the file", where="build.precision", hint="export.precision, or another backend")
     return OnnxRuntime(threads)
 
 

@@ -44,6 +44,11 @@ def test_threads_that_make_no_sense_are_refused(threads):
         backend("onnxruntime", {"threads": threads})
 
 
+def test_another_precision_than_the_files_is_refused():
+    with pytest.raises(InputError, match="types of the file"):
+        backend("onnxruntime", {"precision": "fp16"})
+
+
 def test_a_built_engine_gives_onnx_runtimes_outputs(ort, model, tmp_path):
     engine = ort.build(request(model), tmp_path / "out")
     session = ort.load(engine, tmp_path / "out")

@@ -21,7 +21,7 @@ from pipeline.builders.options import read_options
 from pipeline.builders.trtexec import exports, flags
 from pipeline.builders.trtexec.facts import THROTTLE_BITS, read_smi, read_tegra
 from pipeline.builders.trtexec.hops import argv, hops
-from pipeline.builders.versions import ABILITIES, banner_version, is_strong, parse_version
+from pipeline.builders.versions import ABILITIES, banner_version, check, is_strong, parse_version
 from pipeline.errors import InputError, StageError
 from pipeline.machine import THROTTLES, GpuWatch, throttle_bit
 from pipeline.records.artifact import Artifact
@@ -48,6 +48,28 @@ def test_what_is_too_old_or_no_version_is_refused(text):
 )
 def test_typing_follows_the_version_and_the_wish(version, typing, strong):
     assert is_strong(read_options({"typing": typing}), parse_version(version)) is strong
+
+
+@pytest.mark.parametrize(
+    ("version", "exported", "asked", "flag"),
+    [
+        ("10.3.0", "fp32", "fp16", "--fp16"),
+        ("10.3.0", "fp32", "bf16", "--bf16"),
+        ("10.3.0", "fp16", "file", "--fp16"),
+        ("8.6.1", "fp32", "fp16", "--fp16"),
+    ],
+)
+def test_a_weak_network_may_use_another_type_than_the_files(version, exported, asked, flag):
+    options = read_options({"precision": asked})
+    check(options, exported, parse_version(version))
+    assert flag in build_flags(version, options.allowed(exported))
+
+
+@pytest.mark.parametrize(("version", "options"), [("11.1.0", {"precision": "fp16"}), ("10.3.0", {"precision": "fp16", "typing": "strong"})])
+def test_a_strong_network_runs_the_files_types_alone(version, options):
+    with pytest.raises(InputError, match="strongly typed"):
+        check(read_options(options), "fp32", parse_version(version))
+    check(read_options(options), "fp16", parse_version(version))  # the file has it already
 
 
 def test_every_ability_says_why_it_is_missing():
