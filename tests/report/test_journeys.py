@@ -73,7 +73,7 @@ class TestIsThisCheckpointStillSparse:
         broken = [replace(item, proof=c.NO, text="3 groups of body.weight grew back") for item in c.frozen().layers[:1]]
         run = write_run(tmp_path, c.evidence(freeze=c.frozen(layers=[*broken, c.frozen().layers[1]])))
         text = sparsegate("report", run)
-        assert "2 frozen missed by body: 3 groups of body.weight grew back" in text
+        assert "2 frozen disproved for body: 3 groups of body.weight grew back" in text
         assert "proven above the gap: body: 3 exported" in text
         assert "SG501 Masked weights are not zero" in text
         assert "2 frozen          NO  3 groups of body.weight grew back" in sparsegate("explain", run, "body")

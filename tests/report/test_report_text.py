@@ -50,7 +50,7 @@ def test_the_first_screen_holds_rules_and_ladder():
     screen = "\n".join(report.run_text(judged(c.evidence(), rule()), 80).splitlines()[:24])
     assert "sparse/dense p50 at batch=32 at most 1.1" in screen
     assert "[0.88, 0.93]" in screen
-    assert "6 selected missed by tail: " in screen
+    assert "6 selected disproved for tail: " in screen
     assert "stem: dense (SG303)" in screen
 
 
