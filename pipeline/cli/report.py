@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from pipeline.cli import options
+from pipeline.cli.completion import complete_run
 
 
 @click.command()
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", shell_complete=complete_run)
 @options.formats("text", "md", "json")
 @options.workspace
 def command(run: str, style: str, workspace: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from pipeline.records.difference import Change, DiffReport, Figure, LayerStability, Point, Side, Spread, StabilityReport
 from pipeline.records.rung import Rung
 from pipeline.report.ladder_view import MARKS, place
@@ -19,7 +21,10 @@ SHOWN = 40
 
 def diff_text(report: DiffReport, width: int = 80) -> str:
     """Environment first, then figures, rungs and layers by time, then what to do next."""
-    return _text(f"A: {report.a}\nB: {report.b}", _diff_sections(report), _diff_summary(report), report.next, width)
+    changed = [figure for figure in report.figures if figure.a != figure.b]
+    same = [f"{count(len(report.figures) - len(changed), 'figure')} the same: --format md"] if len(changed) < len(report.figures) else []
+    shown = replace(report, figures=changed)
+    return _text(f"A: {report.a}\nB: {report.b}", _diff_sections(shown), [*_diff_summary(report), *same], report.next, width)
 
 
 def diff_markdown(report: DiffReport) -> str:
@@ -70,7 +75,7 @@ def _diff_summary(report: DiffReport) -> list[str]:
 def _diff_sections(report: DiffReport) -> list[Section]:
     return [
         ("Environment", columns("fact", "~A", "~B"), [[fact.name, fact.a or "-", fact.b or "-"] for fact in report.environment]),
-        ("Figures", columns("~figure", ">A", ">B"), [_figure(figure) for figure in report.figures]),
+        ("Figures", columns("~figure", "A", "B"), [_figure(figure) for figure in report.figures]),
         (
             "Rungs",
             columns("~of", "rung", "A", "B", "~why"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pipeline.records.rung import Rung, Step
 from pipeline.records.verdict import Rungs
 from pipeline.report.table import Column, columns
 
 MARKS: dict[Rung, str] = {Rung.YES: "yes", Rung.NO: "NO", Rung.UNKNOWN: "?", Rung.DISPUTED: "!!", Rung.NOT_APPLICABLE: "-"}
+MISSED = {Rung.NO: "disproved for", Rung.UNKNOWN: "unknown for", Rung.DISPUTED: "disputed for"}
 LEGEND = "yes proven, NO disproved, ? unknown, !! disputed, - not applicable"
 
 LAYER_STEPS: dict[Step, str] = {
@@ -57,21 +59,33 @@ def engine_row(rungs: Rungs) -> list[str]:
     return [rungs.of, place(step), MARKS[rung], rungs.texts.get(step, "")]
 
 
-def why_missed(ladder: Sequence[Rungs], told: int = 3) -> list[tuple[Step, str, list[str], int]]:
-    """Layers that miss a rung, by reason: (rung, reason, layers, reasons), in order of appearance.
+class Missed(NamedTuple):
+    """Layers that miss one rung in one way."""
+
+    step: Step
+    rung: Rung
+    layers: list[str]
+    text: str
+    """The reason; the first layer's where there are more reasons than are told."""
+    reasons: int
+
+
+def why_missed(ladder: Sequence[Rungs], told: int = 2) -> list[Missed]:
+    """Layers that miss a rung, by reason, in order of appearance.
 
     Where a rung is missed for more than `told` reasons, such as a measured figure for each layer, the first one stands for all.
     """
-    found: dict[Step, dict[str, list[str]]] = {}
+    found: dict[tuple[Step, Rung], dict[str, list[str]]] = {}
     for rungs in ladder:
         if is_layer(rungs) and rungs.missed is not None:
-            found.setdefault(rungs.missed, {}).setdefault(rungs.texts.get(rungs.missed, ""), []).append(rungs.of)
+            ways = found.setdefault((rungs.missed, rungs.steps[rungs.missed]), {})
+            ways.setdefault(rungs.texts.get(rungs.missed, ""), []).append(rungs.of)
     rows = []
-    for step, reasons in found.items():
-        if len(reasons) <= told:
-            rows += [(step, text, layers, 1) for text, layers in reasons.items()]
+    for (step, rung), ways in found.items():
+        if len(ways) <= told:
+            rows += [Missed(step, rung, layers, text, 1) for text, layers in ways.items()]
         else:
-            rows.append((step, next(iter(reasons)), [layer for layers in reasons.values() for layer in layers], len(reasons)))
+            rows.append(Missed(step, rung, [layer for layers in ways.values() for layer in layers], next(iter(ways)), len(ways)))
     return rows
 
 

@@ -23,9 +23,20 @@ def _failing_rule(evidence: Evidence) -> str:
     return f"do not release: {rule.text}: {rule.why}" if rule else ""
 
 
+UNDECIDED: dict[str, str] = {
+    "latency": "measure longer, on a machine that does nothing else: sparsegate run {recipe} --set measure.seconds=60",
+    "quality": "give the test split more samples, or the budget more room: {recipe}",
+    "rungs": "see what the builds' logs do not tell: sparsegate report {run} --format md",
+}
+"""What may decide an undecided rule, by its kind."""
+
+
 def _open_rule(evidence: Evidence) -> str:
     rule = _first(evidence, RuleResult.INCONCLUSIVE)
-    return f"decide {rule.text}: {rule.why}" if rule else ""
+    if rule is None:
+        return ""
+    recipe = evidence.run.recipe_path if evidence.run else "RECIPE"
+    return UNDECIDED.get(rule.kind, f"decide {rule.text}: {rule.why}").format(run=_run(evidence), recipe=recipe)
 
 
 def _first(evidence: Evidence, outcome: RuleResult) -> JudgedRule | None:

@@ -7,7 +7,19 @@ from pipeline.records.measurement import Measurement
 from pipeline.records.verdict import Finding, JudgedRule, RuleResult, Rungs
 from pipeline.report import run_rows as rows
 from pipeline.report.estimate_view import profile_text
-from pipeline.report.ladder_view import LEGEND, above_gap, engine_row, is_dense, is_layer, layer_columns, layer_row, place, why_missed
+from pipeline.report.ladder_view import (
+    LEGEND,
+    MISSED,
+    Missed,
+    above_gap,
+    engine_row,
+    is_dense,
+    is_layer,
+    layer_columns,
+    layer_row,
+    place,
+    why_missed,
+)
 from pipeline.report.next_step import next_step
 from pipeline.report.table import columns, text_table
 from pipeline.report.words import count, wrapped
@@ -53,15 +65,19 @@ def _ladder(ladder: list[Rungs], width: int) -> list[str]:
     lines = [*text_table(layer_columns(), shown[:LAYERS], width, gap=" ")] if shown else []
     lines += [f"... {count(len(shown) - LAYERS, 'more layer')}: --format md or json"] if len(shown) > LAYERS else []
     lines += [f"  {LEGEND}"] if shown else []
-    for step, text, names, reasons in why_missed(layers):
-        own = f", for {reasons} reasons (sparsegate explain tells each); {names[0]}" if reasons > 1 else ""
-        lines += wrapped(f"{place(step)} missed by {_some(names)}{own}: {text or 'no reason was recorded'}", width, rest="    ")
+    lines += [line for missed in why_missed(layers) for line in wrapped(_missed(missed), width, rest="    ")]
     lines += [line for text in above_gap(layers) for line in wrapped(f"proven above the gap: {text}", width)]
     lines += [line for rungs in layers if is_dense(rungs) for line in wrapped(f"{rungs.of}: {rungs.decision}", width)]
     engine = [engine_row(rungs) for rungs in ladder if not is_layer(rungs)]
     for of, rung, mark, text in engine:
         lines += wrapped(f"{of}  {rung}: {mark}  {text}", width)
     return lines
+
+
+def _missed(missed: Missed) -> str:
+    """`6 selected disproved for a, b: reason`."""
+    many = f", for {missed.reasons} reasons (sparsegate explain tells each); {missed.layers[0]}" if missed.reasons > 1 else ""
+    return f"{place(missed.step)} {MISSED[missed.rung]} {_some(missed.layers)}{many}: {missed.text or 'no reason was recorded'}"
 
 
 def _some(names: list[str]) -> str:
@@ -88,7 +104,8 @@ def _measured(measured: Measurement, width: int) -> list[str]:
         tables.append([title, *ratio_table, *time_table])
     arms, sizes = rows.sizes_by_arm(measured)
     tables.append(text_table(rows.QUALITY, rows.quality_rows(measured.quality), width))
-    tables.append(text_table(columns("bytes of", *(f">{arm}" for arm in arms), "~answers"), sizes, width))
+    held = text_table(columns("bytes of", *(f">{arm}" for arm in arms)), [row[:-1] for row in sizes], width)
+    tables.append([*held, *wrapped("; ".join(f"{row[0]}: {row[-1]}" for row in sizes), width)])
     tables.append([line for text in rows.conditions(measured) for line in wrapped(text, width)])
     return [line for table in tables if table for line in (*table, "")]
 

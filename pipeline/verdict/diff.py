@@ -16,6 +16,9 @@ Clock = Literal["profile", "tuner"]
 TIME_CHANGE = 0.05
 """Share by which a group's time must differ to be a change in itself: profiles are single figures without an interval."""
 
+WHOLE = ("engine-dump", "layer-info")
+"""Sources of a tactic that name every layer of the engine."""
+
 PRECISIONS: dict[str, str] = {
     "Float": "fp32",
     "Half": "fp16",
@@ -31,9 +34,8 @@ PRECISIONS: dict[str, str] = {
 def diff_builds(a: Build, b: Build, *, names: tuple[str, str] = ("A", "B")) -> DiffReport:
     """Match the layers of two builds by ONNX nodes and say what changed, by time lost."""
     clock = _clock(a, b)
-    groups = group_layers([a.layers, b.layers])
+    groups = [group for group in group_layers([a.layers, b.layers]) if not _unseen(group, a, b)]
     changes = [change for group in groups if (change := _change(group, clock)).kinds]
-    notes = [] if clock != "tuner" else ["times are the autotuner's: they compare tactics, and are no layer times of an engine"]
     return DiffReport(
         a=names[0],
         b=names[1],
@@ -43,13 +45,35 @@ def diff_builds(a: Build, b: Build, *, names: tuple[str, str] = ("A", "B")) -> D
         same=len(groups) - len(changes),
         a_totals=_totals(a, clock),
         b_totals=_totals(b, clock),
-        notes=notes,
-        next=_next(changes, names[1]),
+        notes=_notes(a, b, clock, names),
+        next=_next(changes, len(groups) - len(changes), names[1]),
     )
 
 
-def _next(changes: Sequence[Change], b: str) -> str:
+def shows_all_layers(build: Build) -> bool:
+    """Whether a build's sources name every engine layer: a dump, layer info or a profile does, lists and timing tables do not."""
+    return any(layer.profile_ms is not None or (layer.tactic and layer.tactic.how in WHOLE) for layer in build.layers)
+
+
+def _unseen(group: Group, a: Build, b: Build) -> bool:
+    """Only one side shows the group, and the other does not show all its layers: no change is known."""
+    mine, theirs = group.layers
+    return bool(not mine and not shows_all_layers(a)) or bool(not theirs and not shows_all_layers(b))
+
+
+def _notes(a: Build, b: Build, clock: Clock | None, names: tuple[str, str]) -> list[str]:
+    notes = [
+        f"{name} shows some of its layers only, so none is called new or gone for lacking there; trtexec --exportLayerInfo shows all"
+        for build, name in ((a, names[0]), (b, names[1]))
+        if not shows_all_layers(build)
+    ]
+    return notes if clock != "tuner" else [*notes, "times are the autotuner's: they compare tactics, and are no layer times of an engine"]
+
+
+def _next(changes: Sequence[Change], same: int, b: str) -> str:
     """The change to look at first."""
+    if not same and all(set(change.kinds) <= {ChangeKind.NEW, ChangeKind.GONE} for change in changes):
+        return "A and B share no ONNX node: see whether they are builds of one network"
     lost = [change for change in changes if ChangeKind.SELECTION in change.kinds and any(side.kind == "dense" for side in change.b)]
     if lost:
         return f"see why {lost[0].b[0].layer} went dense: sparsegate tactics {b}"

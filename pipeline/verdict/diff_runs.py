@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pipeline.records.difference import DiffReport, Figure, Point, RungChange
 from pipeline.records.evidence import Evidence
 from pipeline.records.measurement import Estimate, Measurement
+from pipeline.records.rung import Step
 from pipeline.records.tactics import Build, TacticLayer
 from pipeline.records.verdict import Rungs
 from pipeline.verdict import ladder
@@ -82,7 +83,7 @@ def _rungs(a: Evidence, b: Evidence) -> list[RungChange]:
         why = after[of].texts if of in after else {}
         changes += [
             RungChange(of=of, step=step, a=mine.get(step), b=theirs.get(step), why=why.get(step, ""))
-            for step in dict.fromkeys((*mine, *theirs))
+            for step in Step
             if mine.get(step) != theirs.get(step)
         ]
     return changes

@@ -122,9 +122,10 @@ def _rungs(own: Rungs, rows: Iterable[Rungs]) -> list[StoryRung]:
     """The layer's rungs, then those of the engine and the service that it serves."""
     beyond = [item for item in rows if Step.MASKED not in item.steps]
     return [
-        StoryRung(of=item.of, step=step, holds=rung, text=item.texts.get(step, ""))
+        StoryRung(of=item.of, step=step, holds=item.steps[step], text=item.texts.get(step, ""))
         for item in (own, *beyond)
-        for step, rung in item.steps.items()
+        for step in Step  # records sort their keys by name
+        if step in item.steps
     ]
 
 

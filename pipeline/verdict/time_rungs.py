@@ -16,8 +16,11 @@ class TimeRungs:
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
         self.groups: list[GroupTime] = []
+        self._controls: list[GroupTime] = []
         if evidence.measure:
-            self.groups = compare(evidence.measure.layers, arm=ARM, over=OVER, nodes=_engine_nodes(evidence))
+            nodes = _engine_nodes(evidence)
+            self.groups = compare(evidence.measure.layers, arm=ARM, over=OVER, nodes=nodes)
+            self._controls = _controls(evidence, nodes)
         self._simulated = evidence.measure.conditions.simulated if evidence.measure else None
 
     def of(self, layer: WeightedLayer) -> Claim:
@@ -29,11 +32,22 @@ class TimeRungs:
         groups = self.groups_of(layer)
         if not groups:
             return Claim(Rung.UNKNOWN, "no profiled layer is known to hold its ONNX nodes in both arms")
-        claims = [judge_group(group) for group in groups]
+        claims = [self._judge(group) for group in groups]
         text = "; ".join(claim.text for claim in claims)
         if self._simulated:
             return Claim(Rung.UNKNOWN, f"{text}; but the times are not from an engine that ran here: {self._simulated}")
         return Claim(together([claim.rung for claim in claims]), text)
+
+    def _judge(self, group: GroupTime) -> Claim:
+        """Rung 7 of a group, unless two engines with the same kernels differ as much at the same nodes."""
+        claim = judge_group(group)
+        same = [item for item in self._controls if item.shape == group.shape and item.nodes & group.nodes and _leaves_out_1(item)]
+        if not same or claim.rung is Rung.UNKNOWN or same[0].ratio is None:
+            return claim
+        found = same[0].ratio
+        return Claim(
+            Rung.UNKNOWN, f"{claim.text}; but its control, two engines alike, reads {found.value:.3f}x [{found.low:.3f}, {found.high:.3f}]"
+        )
 
     def groups_of(self, layer: WeightedLayer) -> list[GroupTime]:
         """The groups that hold one of the layer's nodes, over all shapes."""
@@ -46,6 +60,18 @@ def _engine_nodes(evidence: Evidence) -> dict[str, dict[str, frozenset[str]]]:
         return {}
     builds = {arm: build_of(evidence.tactics, arm) for arm in (ARM, OVER)}
     return {arm: {layer.name: nodes_of(layer) for layer in build.layers} for arm, build in builds.items() if build}
+
+
+def _controls(evidence: Evidence, nodes: dict[str, dict[str, frozenset[str]]]) -> list[GroupTime]:
+    """The same groups in pairs of arms that run the same kernels."""
+    pairs = [pair for pair in (evidence.build.controls if evidence.build else ()) if len(pair) == 2 and ARM in pair]
+    times = evidence.measure.layers if evidence.measure else []
+    return [group for arm, over in pairs for group in compare(times, arm=arm, over=over, nodes=nodes)]
+
+
+def _leaves_out_1(group: GroupTime) -> bool:
+    found = group.ratio
+    return found is not None and found.low is not None and found.high is not None and not found.low <= 1 <= found.high
 
 
 def judge_group(group: GroupTime) -> Claim:

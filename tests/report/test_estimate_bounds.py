@@ -202,6 +202,14 @@ def test_what_is_missing_or_wrong_is_said(model, words, message):
         api.estimate(model, **words)
 
 
+def test_a_profile_replaces_the_share_of_the_shapes(model, tmp_path):
+    times = {"first": 14.0, "second": 6.0}
+    rows = [{"name": name, "timeMs": 100 * ms, "averageMs": ms, "medianMs": ms, "percentage": 5 * ms} for name, ms in times.items()]
+    (tmp_path / "profile.json").write_text(json.dumps([{"count": 100}, *rows]))
+    found = api.estimate(model, Target(tensorrt="8.6"), batch=1, profile=tmp_path / "profile.json").profile
+    assert (found.total_ms, found.eligible_ms, found.at_most) == (20.0, 6.0, pytest.approx(20 / 17))
+
+
 def test_it_says_at_most_and_never_will(model):
     report = api.estimate(model, batch=8)
     for text in (estimate_text(report), estimate_markdown(report)):

@@ -14,7 +14,9 @@ from pipeline.errors import InputError
 from pipeline.records import io
 from pipeline.records.evidence import RECORD_OF_STAGE
 from pipeline.records.rung import Step
+from pipeline.records.verdict import RuleResult, Verdict
 from pipeline.report.story_view import story_text
+from pipeline.verdict import ladder
 from pipeline.verdict.story import NEXT, STAGE_OF, tell
 
 
@@ -51,6 +53,12 @@ def test_it_goes_from_weights_to_request():
     assert told == sorted(told)
     for words in ("best sparse 0.051 ms", "best dense 0.043 ms", "timed 2 sparse, 5 dense", "share 0.4", "dense-faster"):
         assert words in text
+
+
+def test_rungs_stand_in_order_also_when_they_come_from_a_stored_record():
+    verdict = Verdict(outcome=RuleResult.PASS, rules=[], ladder=ladder.build(c.evidence()))
+    stored = replace(c.evidence(), gate=io.decode(io.encode(verdict), Verdict))
+    assert [rung.step for rung in tell(stored, "body").rungs] == list(Step)
 
 
 def test_the_share_is_of_all_profiled_layers_in_the_same_passes():

@@ -48,6 +48,13 @@ class TestIHaveATrtexecLogWhichLayersWentSparse:
         assert "0.031" in text
         assert "0.0352" in text
 
+    def test_what_this_log_cannot_tell_and_which_flags_would(self):
+        text = sparsegate("tactics", DATA / "tactics" / "trt103_count_and_list_disagree.log")
+        assert "3 eligible, 0 selected, 2 disputed" in text
+        for flag in ("--verbose", "--profilingVerbosity=detailed", "--exportLayerInfo"):
+            assert flag in text
+        assert text.splitlines()[-1].strip().startswith("next: ")
+
 
 class TestWillItPayBeforeISpendWeeksOnTraining:
     def test_an_upper_bound_then_a_probe_that_checks_two_four(self, tmp_path):
@@ -73,7 +80,7 @@ class TestIsThisCheckpointStillSparse:
         broken = [replace(item, proof=c.NO, text="3 groups of body.weight grew back") for item in c.frozen().layers[:1]]
         run = write_run(tmp_path, c.evidence(freeze=c.frozen(layers=[*broken, c.frozen().layers[1]])))
         text = sparsegate("report", run)
-        assert "2 frozen missed by body: 3 groups of body.weight grew back" in text
+        assert "2 frozen disproved for body: 3 groups of body.weight grew back" in text
         assert "proven above the gap: body: 3 exported" in text
         assert "SG501 Masked weights are not zero" in text
         assert "2 frozen          NO  3 groups of body.weight grew back" in sparsegate("explain", run, "body")
@@ -127,11 +134,15 @@ class TestWeUpgradedTensorRTAndLostEightPercent:
         assert last_paragraph(text).startswith("next: see why /tail/Conv + tail/Relu went dense: sparsegate tactics")
 
     def test_two_logs_of_different_versions_are_compared(self):
+        log = DATA / "tactics" / "two_builds_one_file.log"
+        text = " ".join(sparsegate("diff", log, log, "--build", 0, "--build", 1).split())
+        assert "TensorRT 8.4.2 10.14.1" in text
+        assert "selection a1 (dense) a1 (sparse)" in text
+        assert "shows some of its layers only" in text
+
+    def test_logs_of_two_networks_are_told(self):
         logs = [DATA / "tactics" / name for name in ("trt86_verbose_dense_won.log", "trt1014_two_passes.log")]
-        text = sparsegate("diff", *logs)
-        assert "TensorRT" in screen(text)
-        assert "gone" in text
-        assert "new" in text
+        assert last_paragraph(sparsegate("diff", *logs)) == "next: A and B share no ONNX node: see whether they are builds of one network"
 
 
 class TestTheKernelIsFasterOurServiceIsNot:

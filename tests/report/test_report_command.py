@@ -34,7 +34,7 @@ def test_report_reads_a_folder_and_leaves_it_as_it_was(folder):
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     done = sparsegate("report", folder)
     assert done.returncode == 0, done.stderr
-    assert "6 selected missed by tail" in done.stdout
+    assert "6 selected disproved for tail" in done.stdout
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 

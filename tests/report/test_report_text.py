@@ -50,7 +50,7 @@ def test_the_first_screen_holds_rules_and_ladder():
     screen = "\n".join(report.run_text(judged(c.evidence(), rule()), 80).splitlines()[:24])
     assert "sparse/dense p50 at batch=32 at most 1.1" in screen
     assert "[0.88, 0.93]" in screen
-    assert "6 selected missed by tail: " in screen
+    assert "6 selected disproved for tail: " in screen
     assert "stem: dense (SG303)" in screen
 
 
@@ -77,3 +77,29 @@ def test_markdown_names_every_layer_with_its_reason():
     assert markdown.startswith("# PASS: crafted/20261130")
     for word in ("| body |", "| tail |", "| stem |", "dense-faster", "## Budgets", "## Size", "**Next:**"):
         assert word in markdown
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("latency", "--set measure.seconds=60"), ("quality", "more samples"), ("size", "decide sparse/dense p50")]
+)
+def test_an_undecided_rule_is_the_next_step_with_what_may_decide_it(kind, words):
+    from msgspec.structs import replace
+
+    undecided = replace(rule(RuleResult.INCONCLUSIVE), kind=kind)
+    text = report.run_text(judged(c.evidence(), undecided, outcome=RuleResult.INCONCLUSIVE), 80)
+    assert words in " ".join(text.split("next: ")[-1].split())
+
+
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        (
+            c.evidence(run=c.run(stages=[c.StageStatus(stage="build", status="failed", error="no GPU")])),
+            "mend stage build and run again: no GPU",
+        ),
+        (c.evidence(), "set budgets in the recipe's gate section"),
+    ],
+)
+def test_a_failed_stage_or_a_run_without_budgets_is_the_next_step(evidence, words):
+    text = report.run_text(judged(evidence), 80)
+    assert words in " ".join(text.split("next: ")[-1].split())

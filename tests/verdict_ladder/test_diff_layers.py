@@ -125,6 +125,14 @@ def test_what_one_log_does_not_show_is_no_change():
     assert diff_builds(Build(id=0, layers=[mine]), Build(id=1, layers=[silent])).changes == []
 
 
+def test_a_list_of_eligible_layers_does_not_make_the_others_gone():
+    whole = Build(id=0, layers=[engine_layer(["/a"], 1.0), engine_layer(["/b"], 1.0)])
+    listed = replace(engine_layer(["/a"], None), tactic=None, best=None)
+    report = diff_builds(whole, Build(id=1, layers=[listed]))
+    assert (report.changes, report.same) == ([], 1)
+    assert "shows some of its layers only" in report.notes[0]
+
+
 def test_profiles_are_compared_each_with_its_own():
     first = engine_layer(["/a"], 1.0, kind="sparse")
     second = replace(first, id="2", name="/a [profile 1]", profile=1, onnx_nodes=["/a"])
@@ -139,7 +147,7 @@ def test_environment_differences_are_named_and_autotuner_times_are_labelled():
     report = diff_builds(old, new, names=("old.log", "new.log"))
     assert {(fact.name, fact.a, fact.b) for fact in report.environment} == {("TensorRT", "8.6.1", "10.3.0"), ("machine: gpu", "A", "B")}
     assert report.times == "tuner"
-    assert "no layer times" in report.notes[0]
+    assert "no layer times" in report.notes[-1]
     assert report.next == f"see why {new.layers[0].name} went dense: sparsegate tactics new.log"
 
 

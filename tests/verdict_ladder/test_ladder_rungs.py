@@ -141,3 +141,16 @@ def test_simulated_times_prove_nothing():
     found = rows(c.evidence(measure=measured))
     assert found["engine batch=32"].steps[Step.FASTER_ENGINE] is Rung.UNKNOWN
     assert found["body"].steps[Step.FASTER_LAYER] is Rung.UNKNOWN
+
+
+@pytest.mark.parametrize(("twin", "rung"), [((0.30, 0.31, 0.30), Rung.YES), ((0.40, 0.41, 0.40), Rung.UNKNOWN)])
+def test_a_layer_whose_control_differs_as_well_is_unknown(twin, rung):
+    times = [
+        c.layer_time("sparse", c.BODY, 0.30, 0.31, 0.30),
+        c.layer_time("twin", c.BODY, *twin),
+        c.layer_time("dense", c.BODY, 0.4, 0.4, 0.4),
+    ]
+    evidence = replace(c.on_onnxruntime(), measure=c.measurement(layers=times))
+    body = rows(evidence)["body"]
+    assert body.steps[Step.FASTER_LAYER] is rung
+    assert ("control" in body.texts[Step.FASTER_LAYER]) is (rung is Rung.UNKNOWN)
