@@ -51,7 +51,9 @@ READERS = """\
 
 - `digits: true`: `seed` (0), `select` (247 samples), `test` (650 samples), `scale` (1: each pixel becomes scale x scale).
 - `python:`: the callable's keyword arguments. It returns the splits as a tuple (train, select, test) or a dict with these
-  keys. A split has `len()`, `batch(index)` and `slices()`; `pipeline.sources.ArraySplit` makes one from arrays.
+  keys. A split is a pair of arrays (inputs, targets) where there is one input and one head; else an object with `len()`,
+  `batch(index)` and `slices()`, such as `pipeline.sources.ArraySplit` makes from arrays. A split with
+  `augmented(index, rng)` changes its training samples at random.
 - `imagefolder:`: `size` (pixels or [height, width]; the model's own), `augment` of training images (none; flip, crop,
   crop-flip), `select_share` (0.1, where there is no folder to select on), `seed` (0), `workers` (4 threads). Where no
   timm or torchvision model says how images are prepared: `channels` (3 or 1), `mean`, `std`, `interpolation` (bilinear),

@@ -37,8 +37,13 @@ class ArraySplit:
         *,
         name: str = "split",
     ) -> None:
-        self._inputs = dict(inputs)
-        self._targets = dict(targets)
+        import numpy as np
+
+        self._inputs = {key: np.asarray(value) for key, value in inputs.items()}
+        self._targets = {key: _as_target(np.asarray(value)) for key, value in targets.items()}
+        single = [key for key, value in [*self._inputs.items(), *self._targets.items()] if value.ndim == 0 or value.dtype == object]
+        if single:
+            raise InputError(f"{single[0]} of the {name} split is no array of samples", hint="give arrays whose first axis is the sample")
         self._slices = {**class_axes(self._targets), **(slices or {})}
         lengths = {key: len(value) for key, value in [*self._inputs.items(), *self._targets.items(), *self._slices.items()]}
         if not self._inputs or not self._targets or len(set(lengths.values())) != 1 or 0 in lengths.values():
@@ -85,6 +90,13 @@ def _as_input(values: np.ndarray) -> np.ndarray:
     import numpy as np
 
     return values if values.dtype.kind in "iu" and values.dtype.itemsize == 8 else np.ascontiguousarray(values, dtype=np.float32)
+
+
+def _as_target(values: np.ndarray) -> np.ndarray:
+    """Class numbers and flags as int64, values as float32."""
+    import numpy as np
+
+    return values.astype(np.int64) if values.dtype.kind in "iub" else values.astype(np.float32) if values.dtype.kind == "f" else values
 
 
 def class_axes(targets: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

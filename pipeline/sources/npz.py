@@ -51,12 +51,4 @@ def _split(split: str, arrays: Mapping[str, np.ndarray], heads: tuple[str, ...],
     if missing or len(own) == len(heads):
         lacking = f"{split}_{missing[0]}" if missing else f"an input of the {split} split, such as {split}_x"
         raise InputError(f"the file lacks {lacking}", where=str(path), hint=f"it holds {', '.join(arrays) or 'nothing'}")
-    return ArraySplit(
-        {name: array for name, array in own.items() if name not in heads}, {head: _target(own[head]) for head in heads}, name=split
-    )
-
-
-def _target(values: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    return values.astype(np.int64) if values.dtype.kind in "iub" else values.astype(np.float32)
+    return ArraySplit({name: array for name, array in own.items() if name not in heads}, {head: own[head] for head in heads}, name=split)

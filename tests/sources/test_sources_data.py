@@ -131,6 +131,8 @@ def same():
     return one, split(1), one
 def copied(): return split(0), split(1), split(0)
 def odd(): return split(0), split(1), object()
+def pairs(): return {name: (np.arange(i, i + 12.0).reshape(4, 3), [0, 1, 0, 1]) for i, name in enumerate(("train", "select", "test"))}
+def numbers(): return (1, 2), (3, 4), (5, 6)
 def axes(name, split): return {"half": ["a", "b"] * (len(split) // 2)}
 def short(name, split): return {"half": ["a"]}
 """
@@ -160,6 +162,14 @@ def test_python_data_may_be_a_tuple_or_a_dict(code, name):
 def test_splits_that_are_missing_or_the_same_are_refused(code, name, message):
     with pytest.raises(InputError, match=message):
         data_source({"python": f"d.py:{name}"}, code)
+
+
+def test_python_data_may_be_pairs_of_arrays(code):
+    data = data_source({"python": "d.py:pairs", "heads": {"side": "accuracy"}}, code, {"inputs": ["image"]})
+    inputs, targets = every(data.test)
+    assert inputs["image"].shape == (4, 3) and targets["side"].dtype == np.int64
+    with pytest.raises(InputError, match="no array of samples"):
+        data_source({"python": "d.py:numbers"}, code)
 
 
 def test_a_head_without_targets_and_inputs_of_other_names_are_refused(code):
