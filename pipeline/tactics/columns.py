@@ -9,7 +9,7 @@ import numpy as np
 
 PAD = bytes(512)
 ID_DIGITS = 16
-SIZES = (9, 8, 10, 7, 6, 5, 4, 3)
+SIZES = (8, 9, 7, 10, 6, 5, 4, 3)
 """Characters of a time, the commonest first; other lengths go the slow way."""
 
 
@@ -109,10 +109,10 @@ class Lines:
         """Length of the longest line."""
         return int((self.ends - self.starts).max(initial=0))
 
-    def following(self, among: np.ndarray, text: bytes) -> np.ndarray:
-        """Indices of the lines of a mask whose message goes on with these eight bytes after its first eight."""
+    def following(self, among: np.ndarray, text: bytes, place: int = 8) -> np.ndarray:
+        """Indices of the lines of a mask whose message has these eight bytes at this place."""
         at = np.flatnonzero(among)
-        return at[self._at(self.starts[at] + self.width + 8) == word(text)]
+        return at[self._at(self.starts[at] + self.width + place) == word(text)]
 
     def ending(self, among: np.ndarray, text: bytes) -> np.ndarray:
         """Indices of the lines of a mask whose last bytes are `text`."""
@@ -128,24 +128,31 @@ class Lines:
         at = np.flatnonzero(among)
         if not len(at):
             return at
-        size, ok, _ = self._times(at)
+        size = self._sizes(at)
         stop = self.ends[at] - size - len(" Time: ")
         head = stop - (ID_DIGITS + len("Fastest Tactic: 0x"))
-        good = ok & (self._at(head) == word(b"Fastest ")) & (self._at(head + 8) == word(b"Tactic: "))
+        good = (size > 0) & (self._at(head) == word(b"Fastest ")) & (self._at(head + 8) == word(b"Tactic: "))
         return at[good & ((self._at(head - 9)) == word(b"seconds."))]
+
+    def _sizes(self, at: np.ndarray) -> np.ndarray:
+        """How many characters follow the ` Time: ` near each line's end; 0 where there is none."""
+        ends = self.ends[at]
+        size = np.zeros(len(at), np.int64)
+        open_ = np.arange(len(at))
+        for length in SIZES:
+            if not len(open_):
+                break
+            here = (self._at(ends[open_] - (length + 7)) & _MASKS[7]) == word(b" Time: ")
+            size[open_[here]] = length
+            open_ = open_[~here]
+        return size
 
     def _times(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of lines that end in ` Time: d.ddd`: the length of the time, whether the line is so, and the time itself.
 
         The number is its digits divided by a power of ten: both are exact, so the quotient is what float() gives.
         """
-        ends = self.ends[at]
-        size = np.zeros(len(at), np.int64)
-        open_ = np.arange(len(at))
-        for length in SIZES:
-            here = (self._at(ends[open_] - (length + 7)) & _MASKS[7]) == word(b" Time: ")
-            size[open_[here]] = length
-            open_ = open_[~here]
+        ends, size = self.ends[at], self._sizes(at)
         first = self._at(ends - size)
         lead, dot, ok = _lead(first)
         decimals = np.clip(size - dot - 1, 1, 8)

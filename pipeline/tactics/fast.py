@@ -11,15 +11,13 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pipeline.tactics.columns import Lines, Timed
 from pipeline.tactics.names import is_damaged
 from pipeline.tactics.prefixes import EMBEDDED, head
 from pipeline.tactics.tables import IGNORED, NONE, REFORMAT, Tables
-
-if TYPE_CHECKING:
-    import numpy as np
 
 (SLOW, TACTIC, TIME, STARS, DASHES, EQUALS, CHOSE, FASTEST, NOTHING) = range(9)
 
@@ -169,6 +167,9 @@ def _classify(lines: Lines) -> np.ndarray:
     kinds[lines.following(kinds == NOTHING, b" tactic ")] = SLOW
     kinds[lines.completed(other)] = FASTEST
     kinds[lines.ending(other, b"this config, skipping")] = NOTHING
+    dashes = kinds == DASHES
+    kinds[dashes] = SLOW
+    kinds[lines.following(dashes, b"Timing R", place=16)] = DASHES
     foreign = ~lines.hot
     kinds[:-1][foreign[1:]] = SLOW
     return kinds
@@ -181,6 +182,8 @@ class _Walk:
         self.way, self.block, self.timed, self.first = way, block, timed, first
         picked = (kinds != TACTIC) & (kinds != NOTHING)
         at = picked.nonzero()[0]
+        named = (kinds[at][1:] == FASTEST) & (kinds[at][:-1] == DASHES)  # their layer's name has just been read
+        at = np.delete(at, named.nonzero()[0] + 1)
         self.last = len(kinds)
         self.at = at.tolist()
         self.kinds = kinds[at].tolist()
@@ -258,7 +261,9 @@ class _Walk:
                     layer, format_, is_open = IGNORED, NONE, False
                 else:
                     break
-            elif not (kind == FASTEST and layer != NONE) and not (kind == TIME and layer == IGNORED and _TIME.fullmatch(block, start + width, end)):
+            elif not (kind == FASTEST and layer != NONE) and not (
+                kind == TIME and layer == IGNORED and _TIME.fullmatch(block, start + width, end)
+            ):
                 break
             index += 1
             line = first + at + 1

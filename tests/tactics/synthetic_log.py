@@ -13,11 +13,15 @@ PREFIXES = {
     "polygraphy": lambda severity, own: {"I": "[V] ", "V": "[X] ", "W": "[W] ", "E": "[E] "}[severity],
     "plain": lambda severity, own: f"[TRT] [{severity}] ",
     "jetson": lambda severity, own: "[TRT]    ",
-    "onnxruntime": lambda severity, own: "2026-02-03 04:05:06.123456789 [I:onnxruntime:Default, tensorrt_execution_provider.h:83 log] [2026-02-03 03:05:06 "
-    f"{dict(I='   INFO', V='VERBOSE', W='WARNING', E='  ERROR')[severity]}] ",
+    "onnxruntime": lambda severity, own: (
+        "2026-02-03 04:05:06.123456789 [I:onnxruntime:Default, tensorrt_execution_provider.h:83 log] [2026-02-03 03:05:06 "
+        f"{dict(I='   INFO', V='VERBOSE', W='WARNING', E='  ERROR')[severity]}] "
+    ),
     "triton": lambda severity, own: f"{severity if severity in 'WE' else 'I'}0203 04:05:06.789012 421 logging.cc:49] ",
     "ros": lambda severity, own: f"[detector_node-1] [{severity}] [TRT] ",
-    "torch-tensorrt": lambda severity, own: f"{dict(I='INFO', V='DEBUG', W='WARNING', E='ERROR')[severity]}: [Torch-TensorRT TorchScript Conversion Context] - ",
+    "torch-tensorrt": lambda severity, own: (
+        f"{dict(I='INFO', V='DEBUG', W='WARNING', E='ERROR')[severity]}: [Torch-TensorRT TorchScript Conversion Context] - "
+    ),
     "deepstream": lambda severity, own: f"{dict(I='INFO', V='DEBUG', W='WARNING', E='ERROR')[severity]}: [TRT]: ",
     "python-logging": lambda severity, own: f"    {dict(I='INFO', V='DEBUG', W='WARNING', E='ERROR')[severity]}:some.python.module:",
     "bare": lambda severity, own: "",
@@ -81,7 +85,9 @@ def kernel(rng, sparse):
     tail = f"_f16f16_f16f32_f16_nhwckrsc_nhwc_tilesize{tile}_stage{rng.randint(3, 6)}_warpsize{rng.choice(['2x2x1', '4x1x1'])}_g1_"
     if not sparse:
         return "sm80_xmma_fprop_implicit_gemm" + tail + "tensor16x8x16_t1r3s3"
-    family, instruction = rng.choice([("sm80_xmma_fprop_sparse_conv", "sptensor16x8x32"), ("sm90_xmma_sparse_fprop_implicit_gemm", "sptensor_hgmma64x128x32")])
+    family, instruction = rng.choice(
+        [("sm80_xmma_fprop_sparse_conv", "sptensor16x8x32"), ("sm90_xmma_sparse_fprop_implicit_gemm", "sptensor_hgmma64x128x32")]
+    )
     return f"{family}{tail}{instruction}_t1r3s3"
 
 
@@ -93,9 +99,13 @@ def random_layers(rng, count):
         eligible = rng.random() < 0.7
         combinations = []
         for k in range(rng.randint(1, 3)):
-            tactics = [(kernel(rng, False), f"0x{next(ids) << 20:016x}", round(rng.uniform(0.02, 0.2), 6)) for _ in range(rng.randint(1, 4))]
+            tactics = [
+                (kernel(rng, False), f"0x{next(ids) << 20:016x}", round(rng.uniform(0.02, 0.2), 6)) for _ in range(rng.randint(1, 4))
+            ]
             if eligible:
-                tactics += [(kernel(rng, True), f"0x{next(ids) << 20:016x}", round(rng.uniform(0.02, 0.2), 6)) for _ in range(rng.randint(1, 2))]
+                tactics += [
+                    (kernel(rng, True), f"0x{next(ids) << 20:016x}", round(rng.uniform(0.02, 0.2), 6)) for _ in range(rng.randint(1, 2))
+                ]
             rng.shuffle(tactics)
             combinations.append((f"Half({9216 + 16 * k},1:8,{288 + i},9) -> Half(9216,1:8,288,9)", tactics))
         layers.append(Layer(name, eligible, combinations, rng.randrange(len(combinations))))
@@ -113,7 +123,9 @@ def write(rng, version, prefix, count, *, verbose=True, banner=None):
         build.lines.append(PREFIXES[prefix](severity, own) + text)
 
     if banner:
-        build.lines.append(f"&&&& RUNNING TensorRT.trtexec [TensorRT v{digits}] # trtexec --onnx=net.onnx --fp16 --sparsity=enable --verbose")
+        build.lines.append(
+            f"&&&& RUNNING TensorRT.trtexec [TensorRT v{digits}] # trtexec --onnx=net.onnx --fp16 --sparsity=enable --verbose"
+        )
         say("I", "Sparsity: Enabled", own=True)
     if verbose:
         say("I", "Local timing cache in use. Profiling results in this builder pass will not be stored.")
@@ -125,7 +137,9 @@ def write(rng, version, prefix, count, *, verbose=True, banner=None):
         _dump(build, say)
     if banner:
         say("I", "Engine built in 31.4 sec.", own=True)
-        build.lines.append(f"&&&& PASSED TensorRT.trtexec [TensorRT v{digits}] # trtexec --onnx=net.onnx --fp16 --sparsity=enable --verbose")
+        build.lines.append(
+            f"&&&& PASSED TensorRT.trtexec [TensorRT v{digits}] # trtexec --onnx=net.onnx --fp16 --sparsity=enable --verbose"
+        )
     else:
         say("I", "Finished engine building in 12.100 seconds")
     return build
@@ -164,7 +178,10 @@ def _summary(build, say):
     if build.major >= 10:
         parts = lambda names: sum(name.count(" || ") + 1 for name in names)  # noqa: E731
         say("I", f"(Sparsity) Found {parts(build.eligible)} layer(s) eligible to use sparse tactics: " + ", ".join(build.eligible))
-        say("I", f"(Sparsity) Chose {parts(build.selected)} layer(s) using sparse tactics:" + "".join(f", {name}" for name in build.selected))
+        say(
+            "I",
+            f"(Sparsity) Chose {parts(build.selected)} layer(s) using sparse tactics:" + "".join(f", {name}" for name in build.selected),
+        )
     else:
         say("I", "(Sparsity) Layers eligible for sparse math: " + ", ".join(build.eligible))
         say("I", "(Sparsity) TRT inference plan picked sparse implementation for layers: " + ", ".join(build.selected))
@@ -184,7 +201,9 @@ def _dump(build, say):
     else:
         say("V", "Engine Layer Information:")
         for layer in build.layers:
-            build.lines.append(f"Layer(CaskConvolution): {layer.name}, Tactic: {layer.winner[1]}, x[Half(1,256,28,28)] -> y[Half(1,256,28,28)]")
+            build.lines.append(
+                f"Layer(CaskConvolution): {layer.name}, Tactic: {layer.winner[1]}, x[Half(1,256,28,28)] -> y[Half(1,256,28,28)]"
+            )
 
 
 def text(*builds):

@@ -54,7 +54,10 @@ def test_an_undamaged_verbose_log_gives_back_the_truth(tmp_path, version, prefix
         assert found.best.dense.ms == wanted.best(False)
         assert found.best.dense.format == wanted.combinations[wanted.final][0]
         every = [name for _, tactics in wanted.combinations for name, _, _ in tactics]
-        assert (found.candidates.sparse, found.candidates.dense) == (sum(map(synthetic.is_sparse, every)), sum(not synthetic.is_sparse(n) for n in every))
+        assert (found.candidates.sparse, found.candidates.dense) == (
+            sum(map(synthetic.is_sparse, every)),
+            sum(not synthetic.is_sparse(n) for n in every),
+        )
 
 
 @SETTINGS
@@ -76,7 +79,15 @@ def test_builds_in_one_file_are_told_apart(tmp_path, several, seed, verbose, pre
 
 
 @SETTINGS
-@given(versions, seeds, st.integers(1, 12), st.integers(40, 160), st.booleans(), st.sampled_from(["trtexec", "python", "polygraphy", "plain", "triton"]), st.booleans())
+@given(
+    versions,
+    seeds,
+    st.integers(1, 12),
+    st.integers(40, 160),
+    st.booleans(),
+    st.sampled_from(["trtexec", "python", "polygraphy", "plain", "triton"]),
+    st.booleans(),
+)
 def test_a_hard_wrapped_log_gives_no_false_name(tmp_path, version, seed, count, width, padded, prefix, verbose):
     truth = synthetic.write(synthetic.new(seed), version, prefix, count, verbose=verbose)
     wrapped = []
@@ -120,7 +131,12 @@ def test_a_cut_beginning_gives_no_false_name(tmp_path, version, prefix, seed, da
 
 
 @SETTINGS
-@given(versions, seeds, st.sampled_from(["trtexec", "python", "polygraphy", "plain", "onnxruntime"]), st.sampled_from(["crlf", "ansi", "quoted", "bold", "padded", "nul", "bom", "utf-16", "torn"]))
+@given(
+    versions,
+    seeds,
+    st.sampled_from(["trtexec", "python", "polygraphy", "plain", "onnxruntime"]),
+    st.sampled_from(["crlf", "ansi", "quoted", "bold", "padded", "nul", "bom", "utf-16", "torn"]),
+)
 def test_what_tools_do_to_whole_lines_changes_nothing(tmp_path, version, seed, prefix, damage):
     truth = synthetic.write(synthetic.new(seed), version, prefix, 6)
     change = {
@@ -135,7 +151,9 @@ def test_what_tools_do_to_whole_lines_changes_nothing(tmp_path, version, seed, p
         "torn": lambda line: re.sub(r"^(\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] )", r"\1\1", line),
     }[damage]
     text = "".join(change(line) + "\n" for line in truth.lines)
-    raw = {"nul": b"\0" * 512 + text.encode() + b"\0" * 512, "bom": b"\xef\xbb\xbf" + text.encode(), "utf-16": text.encode("utf-16")}.get(damage, text.encode())
+    raw = {"nul": b"\0" * 512 + text.encode() + b"\0" * 512, "bom": b"\xef\xbb\xbf" + text.encode(), "utf-16": text.encode("utf-16")}.get(
+        damage, text.encode()
+    )
     (build,) = read(tmp_path, raw).builds
     assert_whole(build, truth)
 
@@ -156,7 +174,12 @@ def test_damaged_bytes_give_no_false_name(tmp_path, version, seed, data):
 def test_interleaved_processes_are_told_apart(tmp_path, pair, seed, rng):
     truths = [synthetic.write(synthetic.new(seed + i), version, "ros", 4) for i, version in enumerate(pair)]
     streams = [
-        [(line if line.startswith("[detector") else "[detector_node-1] " + line).replace("detector_node-1", f"node_{string.ascii_lowercase[i]}-{i + 1}") for line in truth.lines]
+        [
+            (line if line.startswith("[detector") else "[detector_node-1] " + line).replace(
+                "detector_node-1", f"node_{string.ascii_lowercase[i]}-{i + 1}"
+            )
+            for line in truth.lines
+        ]
         for i, truth in enumerate(truths)
     ]
     mixed = []
