@@ -111,7 +111,7 @@ def write_log(path: Path, megabytes: int, layers: int) -> dict[str, int]:
 def bare_loop(path: str) -> int:
     """The floor: every line as bytes."""
     count = 0
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         for _line in file:
             count += 1
     return count

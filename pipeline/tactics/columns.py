@@ -94,7 +94,8 @@ class Lines:
 
     def _at(self, positions: np.ndarray) -> np.ndarray:
         """Eight bytes at each position. One before the block wraps around to the padding, which equals no text."""
-        return self.words[positions]
+        found: np.ndarray = self.words[positions]
+        return found
 
     def keyed(self, keys: Mapping[bytes, int]) -> np.ndarray:
         """uint8 [lines]: the value of the key of eight bytes with which the message begins; 0 where it is none."""
@@ -112,7 +113,8 @@ class Lines:
     def following(self, among: np.ndarray, text: bytes, place: int = 8) -> np.ndarray:
         """Indices of the lines of a mask whose message has these eight bytes at this place."""
         at = np.flatnonzero(among)
-        return at[self._at(self.starts[at] + self.width + place) == word(text)]
+        found: np.ndarray = at[self._at(self.starts[at] + self.width + place) == word(text)]
+        return found
 
     def ending(self, among: np.ndarray, text: bytes) -> np.ndarray:
         """Indices of the lines of a mask whose last bytes are `text`."""
@@ -132,7 +134,8 @@ class Lines:
         stop = self.ends[at] - size - len(" Time: ")
         head = stop - (ID_DIGITS + len("Fastest Tactic: 0x"))
         good = (size > 0) & (self._at(head) == word(b"Fastest ")) & (self._at(head + 8) == word(b"Tactic: "))
-        return at[good & ((self._at(head - 9)) == word(b"seconds."))]
+        found: np.ndarray = at[good & ((self._at(head - 9)) == word(b"seconds."))]
+        return found
 
     def _sizes(self, at: np.ndarray) -> np.ndarray:
         """How many characters follow the ` Time: ` near each line's end; 0 where there is none."""

@@ -231,7 +231,7 @@ class _Walk:
                     extend((layer, format_, cursor, first + at, 0, 0))
                 rows[-2], rows[-1] = winner, 1
                 is_open, format_ = False, NONE
-            elif kind == STARS or kind == DASHES or kind == EQUALS:
+            elif STARS <= kind <= EQUALS:
                 message = block[start + width : end]
                 code, x, y = memo.get(message) or self.way.compile(message, tables)
                 if code == STARS:
