@@ -58,6 +58,12 @@ class Timed(msgspec.Struct):
     refused: np.ndarray
     """Indices of lines that begin so but are not of the form."""
 
+    def without(self, rows: list[int]) -> Timed:
+        """The others."""
+        keep = np.ones(len(self.line), bool)
+        keep[rows] = False
+        return Timed(self.line[keep], self.name_start[keep], self.name_end[keep], self.id[keep], self.ms[keep], self.refused)
+
     def before(self, lines: np.ndarray) -> np.ndarray:
         """How many timed tactics stand before each of the given lines."""
         return np.searchsorted(self.line, lines)
@@ -114,6 +120,13 @@ class Lines:
         """Indices of the lines of a mask whose message has these eight bytes at this place."""
         at = np.flatnonzero(among)
         found: np.ndarray = at[self._at(self.starts[at] + self.width + place) == word(text)]
+        return found
+
+    def with_id(self, among: np.ndarray) -> np.ndarray:
+        """Indices of the lines of a mask that seem to end in a tactic's id or time: another line's end, joined to this one."""
+        at = np.flatnonzero(among)
+        last = self.ends[at]
+        found: np.ndarray = at[((self._at(last - 18) & _MASKS[2]) == word(b"0x")) | (self._sizes(at) > 0)]
         return found
 
     def ending(self, among: np.ndarray, text: bytes) -> np.ndarray:
