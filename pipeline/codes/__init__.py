@@ -12,7 +12,19 @@ from pipeline.codes.model import Code, Level
 from pipeline.codes.reasons import CONFLICTS, FINDINGS, REASONS
 from pipeline.codes.rules import HINTS, RULES
 
-__all__ = ["CONFLICTS", "DECISIONS", "DIAGNOSES", "FINDINGS", "HINTS", "REASONS", "REGISTRY", "RULES", "Code", "Level", "get"]
+__all__ = [
+    "CONFLICTS",
+    "DECISIONS",
+    "DIAGNOSES",
+    "FINDINGS",
+    "HINTS",
+    "REASONS",
+    "REGISTRY",
+    "RULES",
+    "Code",
+    "Level",
+    "get",
+]
 
 REGISTRY: dict[str, Code] = {
     code.id: code for table in (RULES, HINTS, DECISIONS, REASONS, CONFLICTS, FINDINGS, DIAGNOSES) for code in table

@@ -145,6 +145,13 @@ CONFLICTS: tuple[Code, ...] = (
         level=Level.INFERRED,
         next="look whether lines of the log are missing",
     ),
+    Code(
+        id="dump-and-layer-info-disagree",
+        title="dump and layer info differ",
+        text="The log's engine dump and the layer info name different tactics: they may be of different builds.",
+        level=Level.OWN,
+        next="export layer info in the build whose log is read",
+    ),
 )
 
 FINDINGS: tuple[Code, ...] = (

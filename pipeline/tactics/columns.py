@@ -9,7 +9,7 @@ import numpy as np
 
 PAD = bytes(512)
 ID_DIGITS = 16
-SIZES = (9, 8, 10, 7, 6, 5, 4, 3)
+SIZES = (8, 9, 7, 10, 6, 5, 4, 3)
 """Characters of a time, the commonest first; other lengths go the slow way."""
 
 
@@ -58,6 +58,12 @@ class Timed(msgspec.Struct):
     refused: np.ndarray
     """Indices of lines that begin so but are not of the form."""
 
+    def without(self, rows: list[int]) -> Timed:
+        """The others."""
+        keep = np.ones(len(self.line), bool)
+        keep[rows] = False
+        return Timed(self.line[keep], self.name_start[keep], self.name_end[keep], self.id[keep], self.ms[keep], self.refused)
+
     def before(self, lines: np.ndarray) -> np.ndarray:
         """How many timed tactics stand before each of the given lines."""
         return np.searchsorted(self.line, lines)
@@ -94,7 +100,8 @@ class Lines:
 
     def _at(self, positions: np.ndarray) -> np.ndarray:
         """Eight bytes at each position. One before the block wraps around to the padding, which equals no text."""
-        return self.words[positions]
+        found: np.ndarray = self.words[positions]
+        return found
 
     def keyed(self, keys: Mapping[bytes, int]) -> np.ndarray:
         """uint8 [lines]: the value of the key of eight bytes with which the message begins; 0 where it is none."""
@@ -109,10 +116,18 @@ class Lines:
         """Length of the longest line."""
         return int((self.ends - self.starts).max(initial=0))
 
-    def following(self, among: np.ndarray, text: bytes) -> np.ndarray:
-        """Indices of the lines of a mask whose message goes on with these eight bytes after its first eight."""
+    def following(self, among: np.ndarray, text: bytes, place: int = 8) -> np.ndarray:
+        """Indices of the lines of a mask whose message has these eight bytes at this place."""
         at = np.flatnonzero(among)
-        return at[self._at(self.starts[at] + self.width + 8) == word(text)]
+        found: np.ndarray = at[self._at(self.starts[at] + self.width + place) == word(text)]
+        return found
+
+    def with_id(self, among: np.ndarray) -> np.ndarray:
+        """Indices of the lines of a mask that seem to end in a tactic's id or time: another line's end, joined to this one."""
+        at = np.flatnonzero(among)
+        last = self.ends[at]
+        found: np.ndarray = at[((self._at(last - 18) & _MASKS[2]) == word(b"0x")) | (self._sizes(at) > 0)]
+        return found
 
     def ending(self, among: np.ndarray, text: bytes) -> np.ndarray:
         """Indices of the lines of a mask whose last bytes are `text`."""
@@ -128,24 +143,32 @@ class Lines:
         at = np.flatnonzero(among)
         if not len(at):
             return at
-        size, ok, _ = self._times(at)
+        size = self._sizes(at)
         stop = self.ends[at] - size - len(" Time: ")
         head = stop - (ID_DIGITS + len("Fastest Tactic: 0x"))
-        good = ok & (self._at(head) == word(b"Fastest ")) & (self._at(head + 8) == word(b"Tactic: "))
-        return at[good & ((self._at(head - 9)) == word(b"seconds."))]
+        good = (size > 0) & (self._at(head) == word(b"Fastest ")) & (self._at(head + 8) == word(b"Tactic: "))
+        found: np.ndarray = at[good & ((self._at(head - 9)) == word(b"seconds."))]
+        return found
+
+    def _sizes(self, at: np.ndarray) -> np.ndarray:
+        """How many characters follow the ` Time: ` near each line's end; 0 where there is none."""
+        ends = self.ends[at]
+        size = np.zeros(len(at), np.int64)
+        open_ = np.arange(len(at))
+        for length in SIZES:
+            if not len(open_):
+                break
+            here = (self._at(ends[open_] - (length + 7)) & _MASKS[7]) == word(b" Time: ")
+            size[open_[here]] = length
+            open_ = open_[~here]
+        return size
 
     def _times(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of lines that end in ` Time: d.ddd`: the length of the time, whether the line is so, and the time itself.
 
         The number is its digits divided by a power of ten: both are exact, so the quotient is what float() gives.
         """
-        ends = self.ends[at]
-        size = np.zeros(len(at), np.int64)
-        open_ = np.arange(len(at))
-        for length in SIZES:
-            here = (self._at(ends[open_] - (length + 7)) & _MASKS[7]) == word(b" Time: ")
-            size[open_[here]] = length
-            open_ = open_[~here]
+        ends, size = self.ends[at], self._sizes(at)
         first = self._at(ends - size)
         lead, dot, ok = _lead(first)
         decimals = np.clip(size - dot - 1, 1, 8)

@@ -41,7 +41,7 @@ def condense(tables: Tables) -> Condensed:
 
 def _plainly(tables: Tables) -> Condensed:
     order = {name: i for i, name in enumerate(CLASSES)}
-    found = Condensed([], [], [])
+    by_layer: dict[int, tuple[list[int], list[int]]] = {}
     counts: list[list[int]] = []
     best: list[list[int]] = []
     winners: list[int] = []
@@ -59,11 +59,9 @@ def _plainly(tables: Tables) -> Condensed:
         best.append(fastest)
         winners.append(winner)
         layer = tables.rows[row * STRIDE + LAYER]
-        known = found.of_layer.setdefault(layer, ([0, 0, 0], [ABSENT] * 3))
+        known = by_layer.setdefault(layer, ([0, 0, 0], [ABSENT] * 3))
         _add(known, count, fastest, tables)
-    found.counts, found.best, found.winner = counts, best, winners
-    found.row_of = _row_finder(tables)
-    return found
+    return Condensed(counts, best, winners, dict(by_layer), _row_finder(tables))
 
 
 def _add(known: tuple[list[int], list[int]], count: list[int], fastest: list[int], tables: Tables) -> None:

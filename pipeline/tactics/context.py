@@ -11,6 +11,9 @@ from pipeline.tactics.sparsity import Listed
 
 PRECISION_FLAGS = {"--fp16": "FP16", "--bf16": "BF16", "--int8": "INT8", "--fp8": "FP8", "--int4": "INT4"}
 BEST = ["FP32", "FP16", "BF16", "INT8"]
+_MORE = (
+    "the times that decided are printed only at VERBOSE: build with --verbose, and add --profilingVerbosity=detailed --exportLayerInfo=FILE"
+)
 STRONG_ONLY_FROM = 11
 """From this major version on every network is strongly typed."""
 
@@ -48,7 +51,7 @@ def hint(build: Build, log: BuildLog) -> str | None:
         return "FP32-only build: no layer is eligible; build with --fp16, or export the model in half precision"
     if log.lists or log.layer_info or log.dump or log.tables.began:
         if not log.tables.began and build.eligible and set(build.eligible) != set(build.selected):
-            return "the times that decided are printed only at VERBOSE: build with --verbose, and add --profilingVerbosity=detailed --exportLayerInfo=FILE"
+            return _MORE
         return None
     if build.sparsity == "disabled":
         return "sparsity was off: build with --sparsity=enable (BuilderFlag.SPARSE_WEIGHTS)"

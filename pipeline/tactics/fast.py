@@ -11,15 +11,13 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pipeline.tactics.columns import Lines, Timed
 from pipeline.tactics.names import is_damaged
 from pipeline.tactics.prefixes import EMBEDDED, head
 from pipeline.tactics.tables import IGNORED, NONE, REFORMAT, Tables
-
-if TYPE_CHECKING:
-    import numpy as np
 
 (SLOW, TACTIC, TIME, STARS, DASHES, EQUALS, CHOSE, FASTEST, NOTHING) = range(9)
 
@@ -87,6 +85,7 @@ class FastWay:
         """Length of the longest line that was seen here."""
         self.memo: dict[bytes, tuple[int, int, int]] = {}
         self._kernels: dict[bytes, int] = {}
+        self._whole: set[bytes] = set()
         self._memo_of: Tables | None = None
 
     def learn(self, block: bytes) -> bool:
@@ -111,23 +110,35 @@ class FastWay:
         self.longest = max(self.longest, lines.longest)
         kinds = _classify(lines)
         timed = lines.timed(kinds == TACTIC, TACTIC_HEAD)
+        names = [block[a:b] for a, b in zip(timed.name_start.tolist(), timed.name_end.tolist())]
         kinds[timed.refused] = SLOW
+        if torn := self._torn(names):
+            kinds[timed.line[torn]] = SLOW
+            timed = timed.without(torn)
+            names = [name for i, name in enumerate(names) if i not in set(torn)]
         last = len(kinds) - 1
-        walk = _Walk(self, block, lines, kinds[:last], timed, first)
+        walk = _Walk(self, block, lines, kinds[:last], timed, names, first)
         done = walk.run()
         return done, int(lines.starts[done])
+
+    def _torn(self, names: list[bytes]) -> list[int]:
+        """Which of the names hold a blank: they are made of two lines in one. Only names that are new are looked at."""
+        new = set(names) - self._whole
+        bad = {name for name in new if b" " in name}
+        self._whole = (self._whole if len(self._whole) < _MEMO else set()) | (new - bad)
+        return [i for i, name in enumerate(names) if name in bad] if bad else []
 
     def use(self, tables: Tables) -> None:
         """Numbers of names are kept for one build's tables."""
         if tables is not self._memo_of or len(self.memo) > _MEMO or len(self._kernels) > _MEMO:
             self._memo_of, self.memo, self._kernels = tables, {}, {}
 
-    def move(self, tables: Tables, block: bytes, timed: Timed, since: int, until: int, first: int) -> None:
+    def move(self, tables: Tables, every: list[bytes], timed: Timed, since: int, until: int, first: int) -> None:
         """Append a stretch of the block's timed tactics to the tables' columns."""
         if since == until:
             return
         known = self._kernels
-        names = [block[a:b] for a, b in zip(timed.name_start[since:until].tolist(), timed.name_end[since:until].tolist())]
+        names = every[since:until]
         try:
             kernels = array("i", map(known.__getitem__, names))
         except KeyError:
@@ -167,8 +178,13 @@ def _classify(lines: Lines) -> np.ndarray:
     kinds = lines.keyed(KEYS)
     other = lines.hot & (kinds == SLOW)
     kinds[lines.following(kinds == NOTHING, b" tactic ")] = SLOW
+    kinds[lines.with_id(kinds == NOTHING)] = SLOW
     kinds[lines.completed(other)] = FASTEST
     kinds[lines.ending(other, b"this config, skipping")] = NOTHING
+    dashes = kinds == DASHES
+    kinds[dashes] = SLOW
+    named = lines.following(dashes, b"Timing R", place=16)
+    kinds[named[lines.bytes[lines.ends[named] - 1] == ord(")")]] = DASHES
     foreign = ~lines.hot
     kinds[:-1][foreign[1:]] = SLOW
     return kinds
@@ -177,10 +193,12 @@ def _classify(lines: Lines) -> np.ndarray:
 class _Walk:
     """One block's lines of structure, in order. This is `Tables`' own logic with its state in local names."""
 
-    def __init__(self, way: FastWay, block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, first: int) -> None:
-        self.way, self.block, self.timed, self.first = way, block, timed, first
+    def __init__(self, way: FastWay, block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, names: list[bytes], first: int) -> None:
+        self.way, self.block, self.timed, self.names, self.first = way, block, timed, names, first
         picked = (kinds != TACTIC) & (kinds != NOTHING)
         at = picked.nonzero()[0]
+        named = (kinds[at][1:] == FASTEST) & (kinds[at][:-1] == DASHES)  # their layer's name has just been read
+        at = np.delete(at, named.nonzero()[0] + 1)
         self.last = len(kinds)
         self.at = at.tolist()
         self.kinds = kinds[at].tolist()
@@ -200,7 +218,7 @@ class _Walk:
                 return self.at[index - 1] + 1 if index else 0
             self.way.use(tables)
             index, reached = self._stretch(tables, index, moved)
-            self.way.move(tables, self.block, self.timed, moved, reached, self.first)
+            self.way.move(tables, self.names, self.timed, moved, reached, self.first)
             moved = reached
             if index == len(self.at):
                 return self.last
@@ -228,7 +246,7 @@ class _Walk:
                     extend((layer, format_, cursor, first + at, 0, 0))
                 rows[-2], rows[-1] = winner, 1
                 is_open, format_ = False, NONE
-            elif kind == STARS or kind == DASHES or kind == EQUALS:
+            elif STARS <= kind <= EQUALS:
                 message = block[start + width : end]
                 code, x, y = memo.get(message) or self.way.compile(message, tables)
                 if code == STARS:
@@ -258,7 +276,9 @@ class _Walk:
                     layer, format_, is_open = IGNORED, NONE, False
                 else:
                     break
-            elif not (kind == FASTEST and layer != NONE) and not (kind == TIME and layer == IGNORED and _TIME.fullmatch(block, start + width, end)):
+            elif not (kind == FASTEST and layer != NONE) and not (
+                kind == TIME and layer == IGNORED and _TIME.fullmatch(block, start + width, end)
+            ):
                 break
             index += 1
             line = first + at + 1
@@ -269,7 +289,7 @@ class _Walk:
                 is_open = True
             cursor = reached + offset
         tables.at, tables.open, tables.cursor = (costs, layer, format_), is_open, cursor
-        if index > begun or cursor != moved + offset:
+        if cursor != moved + offset or self.kinds[begun:index].count(FASTEST) < index - begun:
             tables.forget_name()
         return index, cursor - offset
 

@@ -16,7 +16,7 @@ from pipeline.errors import InputError
 
 Kind = Literal["log", "json", "plan"]
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 22
 SNIFF_BYTES = 1 << 16
 MAX_TEXT_BYTES = 64 << 30
 """Of one file, unpacked: more is a decompression bomb."""
@@ -76,7 +76,7 @@ class Opened:
         self.path = path
         self.hashing = hashing
         try:
-            self._file: IO[bytes] = sys.stdin.buffer if path == "-" else Path(path).open("rb", buffering=0)
+            self._file: IO[bytes] = sys.stdin.buffer if path == "-" else Path(path).open("rb", buffering=0)  # noqa: SIM115 - closed by __exit__
         except OSError as error:
             raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
         self._hashed = _Hashed(self._file)
@@ -119,8 +119,7 @@ class Opened:
             import zstandard
 
             self._errors = (*self._errors, zstandard.ZstdError)
-            reader = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW).stream_reader(rejoined, read_across_frames=True)
-            return reader
+            return zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW).stream_reader(rejoined, read_across_frames=True)
         return rejoined
 
     def _guard(self, source: IO[bytes], size: int) -> bytes:

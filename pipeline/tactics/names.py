@@ -105,4 +105,4 @@ def profile_of(name: str) -> tuple[str, int | None]:
 
 def is_damaged(name: str) -> bool:
     """Whether a name holds what no layer name has: U+FFFD (invalid UTF-8), NUL, or the prefix of a log message."""
-    return "\ufffd" in name or "\0" in name or (name.count(":") > 1 or "[" in name) and bool(_PREFIX.search(name))
+    return "\ufffd" in name or "\0" in name or ((name.count(":") > 1 or "[" in name) and bool(_PREFIX.search(name)))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from pipeline.records.rung import Rung
 from pipeline.records.tactics import Conflict, Truncated
 from pipeline.tactics.names import profile_of
 from pipeline.tactics.sparsity import Listed, Pair, agrees
+
+
+MAX_COMPARED = 64
+"""Passes that one pass is compared with: no build prints so many that overlap, and a damaged file must not cost their square."""
 
 
 class Vote(msgspec.Struct, frozen=True):
@@ -66,10 +72,9 @@ def summarise(pairs: list[Pair], profiles: int) -> Summary:
     for pair in standing:
         _vote(summary, pair, pair.profile if several else None)
         _check_counts(summary, pair, pair.profile if several else None)
-    for i, one in enumerate(standing):
-        for other in standing[i + 1 :]:
-            if not several or (one.profile or 0) == (other.profile or 0):
-                _compare(summary, one, other, one.profile if several else None)
+    for one, other in _sharing(standing):
+        if not several or (one.profile or 0) == (other.profile or 0):
+            _compare(summary, one, other, one.profile if several else None)
     return summary
 
 
@@ -85,13 +90,27 @@ def _names(listed: Listed | None) -> set[str]:
 
 
 def _supersede(pairs: list[Pair]) -> None:
-    """A later pair with the same eligible set replaces the earlier one."""
+    """A later pair with the same eligible set replaces the earlier one, unless only the earlier one has its chosen list."""
+    standing: dict[frozenset[str], list[Pair]] = {}
     for j, later in enumerate(pairs):
-        if later.eligible is None or later.selected is None or not later.eligible.names:
+        if later.eligible is None or not later.eligible.names:
             continue
-        for earlier in pairs[:j]:
-            if earlier.superseded_by is None and earlier.eligible and _names(earlier.eligible) == _names(later.eligible):
+        same = standing.setdefault(frozenset(later.eligible.names), [])
+        for earlier in same:
+            if later.selected is not None or earlier.selected is None:
                 earlier.superseded_by = j
+        same[:] = [*(earlier for earlier in same if earlier.superseded_by is None), later]
+
+
+def _sharing(pairs: list[Pair]) -> Iterator[tuple[Pair, Pair]]:
+    """Pairs of passes that list a layer in common, each with at most the last MAX_COMPARED before it."""
+    by_name: dict[str, list[int]] = {}
+    for j, pair in enumerate(pairs):
+        names = pair.eligible.names if pair.eligible else []
+        before = {i for name in names for i in by_name.get(name, ())[-MAX_COMPARED:]}
+        yield from ((pairs[i], pair) for i in sorted(before)[-MAX_COMPARED:])
+        for name in names:
+            by_name.setdefault(name, []).append(j)
 
 
 def _said(summary: Summary, name: str, profile: int | None) -> Said:

@@ -143,7 +143,7 @@ class LogFile:
         """Read whole lines but for the last one, whose continuation is not in sight; returns how many bytes were read."""
         assert self.joiner is not None
         last = block.rfind(b"\n", 0, -1) + 1
-        fast = self._fast_way(block) if self.joiner.width is None and len(block) >= FAST_FROM_BYTES else None
+        fast = self._fast_way(block) if self.joiner.width is None and (self.fast or len(block) >= FAST_FROM_BYTES) else None
         at = 0
         while at < last:
             if fast is not None and self._tables() is not None and not self.joiner.waiting and len(block) - at >= FAST_REST_BYTES:

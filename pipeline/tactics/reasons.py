@@ -50,7 +50,7 @@ def _dense_faster(case: Case) -> str | None:
     sparse, dense = best.sparse.ms, best.dense.ms
     if dense > sparse or sparse <= 0:
         return None
-    return f"dense {_ms(dense)}, sparse {_ms(sparse)} in the same formats: dense is {(sparse - dense) / sparse:.1%} faster"
+    return f"dense {_ms(dense)}, sparse {_ms(sparse)} in the same formats: dense takes {(sparse - dense) / sparse:.1%} less"
 
 
 def _elsewhere(case: Case) -> tuple[float, str | None, str | None] | None:

@@ -193,10 +193,12 @@ class Tables:
     # ---- the inside
 
     def kernel_number(self, name: str) -> int:
-        """The number of a kernel's name; its class is found once, and is unknown for a damaged name."""
+        """The number of a kernel's name, whose class is found once; -1 for a damaged one, which is no name."""
+        if is_damaged(name) or " " in name:
+            return -1
         number = self.kernels.number(name)
         if number == len(self.classes):
-            self.classes.append("unknown" if is_damaged(name) or " " in name else classify(name))
+            self.classes.append(classify(name))
         return number
 
     def begin(self, line: int) -> None:

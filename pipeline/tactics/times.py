@@ -126,6 +126,8 @@ def _best(times: LayerTimes, layer: _Layer) -> Best | None:
         row = min((found for found in layer.anywhere if found), key=lambda found: layer.ms(found[0]))[1]
     here = layer.condensed.best[row]
     picked = [(here[kind], row) if here[kind] != ABSENT else layer.anywhere[kind] for kind in (SPARSE, DENSE)]
-    sparse, dense = (None if found is None else BestTime(ms=layer.ms(found[0]), format=layer.tables.format_of(found[1])) for found in picked)
+    sparse, dense = (
+        None if found is None else BestTime(ms=layer.ms(found[0]), format=layer.tables.format_of(found[1])) for found in picked
+    )
     comparable = all(found is not None and found[1] == row for found in picked) and layer.tables.format_of(row) is not None
     return Best(sparse=sparse, dense=dense, comparable=comparable)

@@ -5,25 +5,26 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+TENSOR = "Location: Device, Dimensions: [1,256,28,28], Format/Datatype: Half"
 STAMP = "02/03/2026-04:05:06"
+WORDS = {"I": "INFO", "V": "VERBOSE", "W": "WARNING", "E": "ERROR"}
+LEVELS = {**WORDS, "V": "DEBUG"}
 PREFIXES = {
     "trtexec": lambda severity, own: f"[{STAMP}] [{severity}] " + ("" if own else "[TRT] "),
     "python": lambda severity, own: f"[{STAMP}] [TRT] [{severity}] ",
-    "python-old": lambda severity, own: f"[TensorRT] {dict(I='INFO', V='VERBOSE', W='WARNING', E='ERROR')[severity]}: ",
+    "python-old": lambda severity, own: f"[TensorRT] {WORDS[severity]}: ",
     "polygraphy": lambda severity, own: {"I": "[V] ", "V": "[X] ", "W": "[W] ", "E": "[E] "}[severity],
     "plain": lambda severity, own: f"[TRT] [{severity}] ",
     "jetson": lambda severity, own: "[TRT]    ",
     "onnxruntime": lambda severity, own: (
         "2026-02-03 04:05:06.123456789 [I:onnxruntime:Default, tensorrt_execution_provider.h:83 log] [2026-02-03 03:05:06 "
-        f"{dict(I='   INFO', V='VERBOSE', W='WARNING', E='  ERROR')[severity]}] "
+        f"{WORDS[severity]:>7}] "
     ),
     "triton": lambda severity, own: f"{severity if severity in 'WE' else 'I'}0203 04:05:06.789012 421 logging.cc:49] ",
     "ros": lambda severity, own: f"[detector_node-1] [{severity}] [TRT] ",
-    "torch-tensorrt": lambda severity, own: (
-        f"{dict(I='INFO', V='DEBUG', W='WARNING', E='ERROR')[severity]}: [Torch-TensorRT TorchScript Conversion Context] - "
-    ),
-    "deepstream": lambda severity, own: f"{dict(I='INFO', V='DEBUG', W='WARNING', E='ERROR')[severity]}: [TRT]: ",
-    "python-logging": lambda severity, own: f"    {dict(I='INFO', V='DEBUG', W='WARNING', E='ERROR')[severity]}:some.python.module:",
+    "torch-tensorrt": lambda severity, own: f"{LEVELS[severity]}: [Torch-TensorRT TorchScript Conversion Context] - ",
+    "deepstream": lambda severity, own: f"{LEVELS[severity]}: [TRT]: ",
+    "python-logging": lambda severity, own: f"    {LEVELS[severity]}:some.python.module:",
     "bare": lambda severity, own: "",
 }
 VERSIONS = ("8.4", "8.5", "8.6", "9.1", "10.3", "10.14", "11.1")
@@ -193,8 +194,8 @@ def _dump(build, say):
         say("V", "Layers:")
         for layer in build.layers:
             build.lines.append(
-                f"Name: {layer.name}, LayerType: CaskConvolution, Inputs: [ {{ Name: x, Location: Device, Dimensions: [1,256,28,28], Format/Datatype: Half }}], "
-                "Outputs: [ { Name: y, Location: Device, Dimensions: [1,256,28,28], Format/Datatype: Half }], ParameterType: Convolution, Groups: 1, "
+                f"Name: {layer.name}, LayerType: CaskConvolution, Inputs: [ {{ Name: x, {TENSOR} }}], "
+                f"Outputs: [ {{ Name: y, {TENSOR} }}], ParameterType: Convolution, Groups: 1, "
                 f"HasSparseWeights: {int(layer.eligible)}, TacticName: {layer.winner[0]}, TacticValue: {layer.winner[1]}, StreamId: 0, "
                 f"Metadata: [ONNX Layer: {layer.name.split(' ')[0]}]"
             )

@@ -24,11 +24,18 @@ def read_both(path, monkeypatch):
         monkeypatch.setattr(reader, "FAST_REST_BYTES", 0)
         with Opened(str(path)) as opened:
             log = reader._read_log(0, opened)
-        found.append(([list(build.tables.combinations()) for build in log.builds], io.encode(tactics.read([str(path)])), log.fast is not None))
+        found.append(
+            ([list(build.tables.combinations()) for build in log.builds], io.encode(tactics.read([str(path)])), log.fast is not None)
+        )
     return found
 
 
-@settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     st.sampled_from(synthetic.VERSIONS),
     st.sampled_from(sorted(set(synthetic.PREFIXES) - {"bare", "ros", "python-logging"})),
@@ -51,7 +58,9 @@ def test_both_ways_give_the_same_report(tmp_path_factory, version, prefix, seed,
         elif damage == "join":
             lines[i : i + 2] = [lines[i] + lines[i + 1]]
         else:
-            lines.insert(i, rng.choice(["", "loading weights", "0.5", lines[i][40:], "Tactic: 0x00 Time: 0.1", "[02/03/2026-04:05:06] [W] [TRT] hm"]))
+            lines.insert(
+                i, rng.choice(["", "loading weights", "0.5", lines[i][40:], "Tactic: 0x00 Time: 0.1", "[02/03/2026-04:05:06] [W] [TRT] hm"])
+            )
     path = tmp_path_factory.mktemp("both") / "build.log"
     path.write_text("\n".join(lines) + "\n")
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -64,7 +73,9 @@ def test_both_ways_give_the_same_report(tmp_path_factory, version, prefix, seed,
 
 def test_times_and_ids_are_decoded_as_python_reads_them():
     rng = random.Random(3)
-    times = [f"{rng.uniform(0, 900):.{rng.randint(1, 6)}f}"[:10].rstrip(".") for _ in range(300)] + [f"{rng.uniform(0, 0.9):.6g}" for _ in range(300)]
+    times = [f"{rng.uniform(0, 900):.{rng.randint(1, 6)}f}"[:10].rstrip(".") for _ in range(300)] + [
+        f"{rng.uniform(0, 0.9):.6g}" for _ in range(300)
+    ]
     odd = ["nan", "inf", "1e-05", "0.x1", "0.12.3", ".5", "5.", "", "-0.1", "0,1", "0.1 ", "1234567.12345678"]
     ids = [f"0x{rng.getrandbits(64):016x}" for _ in [*times, *odd]]
     ids[5:8] = ["0xABCDEFABCDEFABCD", "0x123", "0x00000000000000g0"]
@@ -88,5 +99,7 @@ def test_tables_are_condensed_alike_with_and_without_numpy(tmp_path, monkeypatch
     assert [list(counts) for counts in plain.counts] == vector.counts
     assert [list(best) for best in plain.best] == vector.best
     assert list(plain.winner) == vector.winner
-    assert {key: (list(a), list(b)) for key, (a, b) in plain.of_layer.items()} == {key: (list(a), list(b)) for key, (a, b) in vector.of_layer.items()}
+    assert {key: (list(a), list(b)) for key, (a, b) in plain.of_layer.items()} == {
+        key: (list(a), list(b)) for key, (a, b) in vector.of_layer.items()
+    }
     assert [plain.row_of(i) for i in range(tables.cursor)] == [vector.row_of(i) for i in range(tables.cursor)]

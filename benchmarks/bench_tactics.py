@@ -1,0 +1,199 @@
+"""How fast `pipeline.tactics` reads a verbose build log, against a bare byte-line loop and a section parser.
+
+    python benchmarks/bench_tactics.py [--mb 60 600] [--layers 600 5000] [--folder /tmp]
+
+The log is synthetic: the forms are TensorRT 10's, the mix of lines is that of a convolutional network's build (per format
+combination one or two runners with 4 to 14 named tactics each, three or four `Skipping ... No valid tactics` lines, a
+choice; between layers the reformats' tables). Each size is read in a process of its own: CPU seconds of one core, the
+import of the reader and of numpy apart, and the file's sha256 apart (it is measured alone and subtracted).
+
+Section parser: for each line the headers of the known sections are searched, then `key: value` lines are collected until
+the section ends, which is how trtexec's options and performance summary are commonly parsed. It collects no tactic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PREFIX = "[02/03/2026-04:05:06] [V] [TRT] "
+SECTIONS = (
+    "=== Model Options ===",
+    "=== Build Options ===",
+    "=== Performance summary ===",
+    "=== Inference Options ===",
+    "=== Device Information ===",
+)
+
+
+def kernels(rng: random.Random, sparse: bool, count: int) -> list[tuple[str, str]]:
+    """Names and ids; an id stands for a kernel, as in real logs."""
+    found = []
+    for _ in range(count):
+        tile, stage, warps = rng.choice(["128x64x64", "64x64x64", "256x128x32"]), rng.randint(3, 6), rng.choice(["2x2x1", "4x1x1", "2x1x1"])
+        tail = f"_f16f16_f16f32_f16_nhwckrsc_nhwc_tilesize{tile}_stage{stage}_warpsize{warps}_g{rng.randint(1, 8)}_"
+        family = "sm80_xmma_fprop_sparse_conv" if sparse else "sm80_xmma_fprop_implicit_gemm"
+        found.append((family + tail + ("sptensor16x8x32" if sparse else "tensor16x8x16") + "_t1r3s3", f"0x{rng.getrandbits(64):016x}"))
+    return found
+
+
+def write_log(path: Path, megabytes: int, layers: int) -> dict[str, int]:
+    """One build of about this size; returns what it holds."""
+    rng = random.Random(7)
+    dense, sparse = kernels(rng, False, 120), kernels(rng, True, 40)
+    counts = {"tactics": 0, "combinations": 0, "lines": 0}
+    per_layer = megabytes * 1_000_000 // layers
+    dump = []
+    with path.open("w") as out:
+        out.write("&&&& RUNNING TensorRT.trtexec [TensorRT v100400] # trtexec --onnx=net.onnx --fp16 --sparsity=enable --verbose\n")
+        out.write("[02/03/2026-04:05:06] [I] Sparsity: Enabled\n")
+        for i in range(layers):
+            name = f"stage{i // 50}/block{i % 50}/Conv + PWN(PWN(stage{i // 50}/block{i % 50}.act/Sigmoid), PWN(stage{i // 50}/block{i % 50}.act/Mul))"
+            lines = [f"=============== Computing costs for {name}"]
+            size, k = 0, 0
+            while size < per_layer:
+                lines.append(
+                    f"*************** Autotuning format combination: Half({9216 + 16 * k},1:8,288,9) -> Half(9216,1:8,288,9) ***************"
+                )
+                for runner in rng.choice(
+                    [["CaskConvolution[0x80000009]"], ["CaskConvolution[0x80000009]", "CaskGemmConvolution[0x8000001e]"]]
+                ):
+                    timed = [(*rng.choice(dense), rng.uniform(0.02, 0.2)) for _ in range(rng.randint(3, 10))]
+                    timed += [(*rng.choice(sparse), rng.uniform(0.02, 0.2)) for _ in range(rng.randint(1, 4))]
+                    lines.append(f"--------------- Timing Runner: {name} ({runner})")
+                    lines += [f"Tactic Name: {kernel} Tactic: {id_} Time: {ms:.6g}" for kernel, id_, ms in timed]
+                    best = min(timed, key=lambda row: row[2])
+                    lines.append(
+                        f"{name} ({runner}) profiling completed in {rng.uniform(0.01, 2):.6g} seconds. Fastest Tactic: {best[1]} Time: {best[2]:.6g}"
+                    )
+                    counts["tactics"] += len(timed)
+                skipped = ["CaskFlattenConvolution", "CaskGemmConvolution", "CudnnConvolution", "CublasConvolution"]
+                lines += [f"Skipping {runner}: No valid tactics for {name}" for runner in skipped[: rng.randint(3, 4)]]
+                lines.append(f">>>>>>>>>>>>>>> Chose Runner Type: CaskConvolution Tactic: {best[1]}")
+                counts["combinations"] += 1
+                k += 1
+                size = sum(map(len, lines)) + len(lines) * 33
+            for to in ("Half(9216,96,9,1)", "Float(9216,96,9,1)"):
+                lines += [
+                    f"*************** Autotuning Reformat: Half(9216,1:8,288,9) -> {to} ***************",
+                    "--------------- Timing Runner: Optimizer Reformat(x -> <out>) (Reformat[0x80000006])",
+                ]
+                lines += [f"Tactic: 0x00000000000003{b} Time: {rng.uniform(0.002, 0.01):.6g}" for b in ("e8", "ea")] + [
+                    "Fastest Tactic: 0x00000000000003e8 Time: 0.0021"
+                ]
+            dump.append((name, best))
+            counts["lines"] += len(lines)
+            out.write("".join(f"{PREFIX}{line}\n" for line in lines))
+        names = ", ".join(name for name, _ in dump)
+        out.write(f"[02/03/2026-04:05:06] [I] [TRT] (Sparsity) Found {layers} layer(s) eligible to use sparse tactics: {names}\n")
+        chosen = [name for name, best in dump if "sparse" in best[0]]
+        out.write(
+            f"[02/03/2026-04:05:06] [I] [TRT] (Sparsity) Chose {len(chosen)} layer(s) using sparse tactics:{''.join(f', {name}' for name in chosen)}\n"
+        )
+        out.write("[02/03/2026-04:05:06] [I] [TRT] Engine generation completed in 31.2 seconds.\n")
+        out.write(f"{PREFIX}Layers:\n")
+        for name, best in dump:
+            out.write(
+                f"Name: {name}, LayerType: CaskConvolution, Inputs: [ {{ Name: x, Location: Device, Dimensions: [1,256,28,28], Format/Datatype: Half }}], Outputs: [], HasSparseWeights: 1, TacticName: {best[0]}, TacticValue: {best[1]}, StreamId: 0, Metadata: [ONNX Layer: a]\n"
+            )
+        out.write("&&&& PASSED TensorRT.trtexec [TensorRT v100400] # trtexec\n")
+    return counts
+
+
+def bare_loop(path: str) -> int:
+    """The floor: every line as bytes."""
+    count = 0
+    with Path(path).open("rb") as file:
+        for _line in file:
+            count += 1
+    return count
+
+
+def section_parser(path: str) -> dict[str, dict[str, str]]:
+    """Headers are searched in every line outside a section."""
+    headers = {name: re.compile(re.escape(name)) for name in SECTIONS}
+    entry = re.compile(r"(\[\d+/\d+/\d+-\d+:\d+:\d+\] \[I\] )")
+    found: dict[str, dict[str, str]] = {name: {} for name in SECTIONS}
+    section = None
+    for line in Path(path).read_text().split("\n"):
+        if section is None:
+            section = next((name for name, header in headers.items() if header.search(line)), None)
+        elif match := entry.search(line):
+            key, _, value = line[match.end() :].partition(": ")
+            found[section][key] = value
+        else:
+            section = None
+    return found
+
+
+def seconds(function, *args) -> float:
+    """CPU seconds of one call."""
+    start = time.process_time()
+    function(*args)
+    return time.process_time() - start
+
+
+def measure(path: str, what: str, repeat: int) -> dict[str, float]:
+    """One contender in this process: the least of several runs."""
+    if what == "read":
+        import numpy  # noqa: F401 - part of the start-up
+
+        from pipeline import tactics
+        from pipeline.records.io import sha256_file
+        from pipeline.tactics import reader  # noqa: F401
+
+        best = min(seconds(tactics.read, [path]) for _ in range(repeat))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return {"seconds": best - min(seconds(sha256_file, Path(path)) for _ in range(repeat)), "peak_mb": peak}
+    function = {"bare": bare_loop, "sections": section_parser}[what]
+    return {"seconds": min(seconds(function, path) for _ in range(repeat))}
+
+
+def child(path: str, what: str, repeat: int) -> dict[str, float]:
+    """`measure` in a process of its own, on one core."""
+    command = [sys.executable, __file__, "--measure", what, "--path", path, "--repeat", str(repeat)]
+    environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent.parent)}
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mb", type=int, nargs="+", default=[60, 600])
+    parser.add_argument("--layers", type=int, nargs="+", default=[600, 5000])
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--path", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.measure:
+        print(json.dumps(measure(args.path, args.measure, args.repeat)))
+        return
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+        for megabytes, layers in zip(args.mb, args.layers):
+            path = Path(folder) / f"{megabytes}.log"
+            counts = write_log(path, megabytes, layers)
+            size = path.stat().st_size / 1e6
+            bare, read, sections = (child(str(path), what, args.repeat) for what in ("bare", "read", "sections"))
+            print(
+                f"{size:.0f} MB, {layers} layers, {counts['combinations']} combinations, {counts['tactics']} timed tactics, {counts['lines']} lines"
+            )
+            print(
+                f"  bare byte-line loop {bare['seconds']:.3f} s, section parser {sections['seconds']:.3f} s, full tables {read['seconds']:.3f} s"
+            )
+            print(
+                f"  full tables run at {bare['seconds'] / read['seconds']:.3f} of the bare loop's speed, {sections['seconds'] / read['seconds']:.2f} times the "
+                f"section parser's, {size / read['seconds']:.0f} MB/s; peak memory {read['peak_mb']:.0f} MB"
+            )
+            path.unlink()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""`sparsegate tactics` as people use it: formats, exit codes, light imports, and the documents that show it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline import codes
+
+ROOT = Path(__file__).parent.parent.parent
+SAMPLE = "recipes/samples/trt104_verbose.log"
+
+
+def run(*arguments, text=None, code=0):
+    done = subprocess.run([sys.executable, "-m", "pipeline", "tactics", *arguments], cwd=ROOT, input=text, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_the_readme_shows_what_the_command_prints():
+    shown = (ROOT / "README.md").read_text().partition("<!-- tactics:begin -->")[2].partition("<!-- tactics:end -->")[0]
+    command, _, output = shown.strip().removeprefix("```\n").removesuffix("```").partition("\n")
+    assert command == f"$ sparsegate tactics {SAMPLE}"
+    assert run(SAMPLE).stdout == output
+
+
+def test_every_format_tells_of_the_same_layers():
+    report = json.loads(run(SAMPLE, "--format", "json").stdout)
+    (build,) = report["builds"]
+    rows = list(csv.DictReader(io.StringIO(run(SAMPLE, "--format", "csv").stdout)))
+    assert [row["layer"] for row in rows] == [layer["name"] for layer in build["layers"]]
+    assert [row["selected"] for row in rows] == [layer["selected"] for layer in build["layers"]]
+    text, md = run(SAMPLE).stdout, run(SAMPLE, "--format", "md").stdout
+    for name in build["eligible"]:
+        assert name in text
+        assert name in md.replace("\\", "")
+    lost = [float(line.split()[3]) for line in text.splitlines() if line.startswith("  no ")]
+    assert lost == sorted(lost, reverse=True)
+    assert len(lost) == 2
+
+
+@pytest.mark.parametrize(
+    ("log", "pattern", "code", "words"),
+    [
+        (SAMPLE, "stage0/block0/*", 0, ""),
+        (SAMPLE, "stage0/block1/*", 1, "selected: no"),
+        ("tests/data/tactics/trt103_count_and_list_disagree.log", "/enc/a/cv1/Conv", 3, "selected: disputed"),
+        (SAMPLE, "nothing*", 2, "no layer matches"),
+        ("tests/data/tactics/not_a_tensorrt_log.log", "*", 2, "no TensorRT build found"),
+        ("tests/data/tactics/absent.log", "*", 2, "cannot read the file"),
+    ],
+)
+def test_required_layers_set_the_exit_code(log, pattern, code, words):
+    assert words in run(log, "--require", pattern, code=code).stderr
+
+
+def test_stdin_is_read():
+    text = (ROOT / SAMPLE).read_text()
+    assert json.loads(run("-", "--format", "json", text=text).stdout)["builds"][0]["result"] == "passed"
+
+
+def test_a_small_log_needs_no_heavy_package():
+    script = (
+        "import sys; from pipeline.cli import main\n"
+        f"try: main(['tactics', {SAMPLE!r}])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'torch', 'onnx', 'onnxruntime', 'sklearn', 'modelopt', 'pydantic', 'rich', 'zstandard', 'tensorrt'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_documentation_lists_every_reason_and_marks_what_is_inferred():
+    text = (ROOT / "docs" / "tactics.md").read_text()
+    for code in codes.REASONS:
+        assert f"| `{code.id}` | {code.text} | {code.versions} | {code.level} |" in text
+    for claim in ("sparse tactics timed beside dense ones", "verbose forms of 9.x and 11.x"):
+        row = next(line for line in text.splitlines() if claim in line)
+        assert "**inferred**" in row
