@@ -53,8 +53,6 @@ class Trace:
     sightings: list[Sighting]
     unread: list[tuple[str, int]]
     """Initializers that no node reads, with their bytes."""
-    nodes: list[str]
-    """Names of all nodes, in order."""
     notes: list[str]
 
 
@@ -69,7 +67,14 @@ def trace(model: Model) -> Trace:
     scope = Scope(opsets={_domain(entry.domain): entry.version for entry in model.proto.opset_import})
     walker.enter(graph, scope)
     walker.nodes(graph.node, scope)
-    return Trace(walker.sightings, walker.unread, walker.names, walker.notes)
+    return Trace(walker.sightings, walker.unread, walker.notes)
+
+
+def names(model: Model) -> list[str]:
+    """Names of all nodes in order, those of subgraphs and of the bodies of called functions included; reads no weight."""
+    walker = _Walker(model, look=False)
+    walker.nodes(model.proto.graph.node, Scope())
+    return walker.names
 
 
 def _domain(domain: str) -> str:
@@ -79,8 +84,9 @@ def _domain(domain: str) -> str:
 class _Walker:
     """Holds what the recursion over graphs and functions shares."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, look: bool = True) -> None:
         self.model = model
+        self.look = look
         self.where = str(model.path)
         self.functions = {(_domain(f.domain), f.name, f.overload): f for f in model.proto.functions}
         self.sightings: list[Sighting] = []
@@ -131,9 +137,11 @@ class _Walker:
                 inner = Scope(
                     path=_join(scope.path, f"{node_name(node)}.{name}"), parent=scope, attributes=scope.attributes, opsets=scope.opsets
                 )
-                self.enter(graph, inner)
+                if self.look:
+                    self.enter(graph, inner)
                 self.nodes(graph.node, inner)
-            self._node(node, scope)
+            if self.look:
+                self._node(node, scope)
 
     def _node(self, node: NodeProto, scope: Scope) -> None:
         call = Call(node, scope, tuple(scope.const(name) if name else None for name in node.input))

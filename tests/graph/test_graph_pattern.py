@@ -104,6 +104,14 @@ def test_negative_axes_count_from_the_end(axis):
     assert pattern.is_two_four(array, axis)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_weight_that_is_not_finite_is_not_nearly_2_4(value):
+    array = np.where(zoo.two_four(zoo.dense((8, 8), 0), 0, 0) == 0, 1e-9, 1).astype(np.float32)
+    assert near_miss(lambda block: array[block], array.shape, 0) is not None
+    array[3, 3] = value
+    assert near_miss(lambda block: array[block], array.shape, 0) is None
+
+
 @given(st.integers(0, 10**6))
 def test_the_third_largest_of_a_group_is_that_of_a_sort(seed):
     array = np.random.default_rng(seed).random((3, 8, 2))
