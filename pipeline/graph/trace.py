@@ -67,7 +67,8 @@ def trace(model: Model) -> Trace:
     scope = Scope(opsets={_domain(entry.domain): entry.version for entry in model.proto.opset_import})
     walker.enter(graph, scope)
     walker.nodes(graph.node, scope)
-    return Trace(walker.sightings, walker.unread, walker.notes)
+    notes = [*walker.notes, *_weightless(walker.weightless)]
+    return Trace(walker.sightings, walker.unread, notes)
 
 
 def names(model: Model) -> list[str]:
@@ -75,6 +76,14 @@ def names(model: Model) -> list[str]:
     walker = _Walker(model, look=False)
     walker.nodes(model.proto.graph.node, Scope())
     return walker.names
+
+
+def _weightless(names: list[str]) -> list[str]:
+    """One note for products of two computed tensors: they have no weight (attention)."""
+    if not names:
+        return []
+    shown = ", ".join(repr(name) for name in names[:3]) + (" ..." if len(names) > 3 else "")
+    return [f"{len(names)} matrix products of two computed tensors have no weight and are not judged: {shown}"]
 
 
 def _domain(domain: str) -> str:
@@ -93,6 +102,7 @@ class _Walker:
         self.unread: list[tuple[str, int]] = []
         self.names: list[str] = []
         self.notes: list[str] = []
+        self.weightless: list[str] = []
         self.visits = 0
         self.calling: list[tuple[str, str, str]] = []
         self.batch = _batch(model.proto.graph)
@@ -152,11 +162,15 @@ class _Walker:
         alias = scope.identity(node.input[0]) if node.op_type == "Identity" and node.input else None
         for at, name in enumerate(node.output):
             scope.define(name, made[at] if at < len(made) else None, alias)
+            scope.computed.add(name)
 
     def _sight(self, call: Call, operator: Operator) -> None:
         found = [(operand, call.inputs[operand.position]) for operand in operator.operands if operand.position < len(call.inputs)]
         quantized = _quantized_output(call)
         constant = [Sighting(call, operator, operand, const, quantized, self.batch) for operand, const in found if const is not None]
+        if not constant and len(found) > 1 and all(call.scope.computes(call.node.input[operand.position]) for operand, _ in found):
+            self.weightless.append(node_name(call.node))
+            return
         self.sightings += constant or [Sighting(call, operator, operand, None, quantized, self.batch) for operand, _ in found[:1]]
 
     def _made(self, call: Call) -> list[Const]:

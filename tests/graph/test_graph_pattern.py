@@ -48,7 +48,7 @@ def arrays(draw):
     return array, draw(st.integers(0, array.ndim - 1))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(arrays(), st.integers(4, 200))
 def test_a_survey_counts_as_plain_python_does(case, chunk):
     array, axis = case
