@@ -89,7 +89,7 @@ def _holds_the_largest(original: np.ndarray, kept: np.ndarray, axis: int) -> Non
     held = np.moveaxis(kept, axis, -1).reshape(-1, 4)
     for values, keeps in zip(size.tolist(), held.tolist(), strict=True):
         lost = [value for value, keep in zip(values, keeps, strict=True) if not keep]
-        assert max(lost) <= min(value for value, keep in zip(values, keeps, strict=True) if keep)
+        assert max(lost) <= min((value for value, keep in zip(values, keeps, strict=True) if keep), default=np.inf)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([(8, 4), (4, 3), (2, 8, 5)]), st.booleans())
