@@ -205,7 +205,7 @@ class _Tally:
             return out
         if int(signed.max()) > bits.finite or int(raw.max()) > sign + bits.finite:
             facts.nonfinite += int(np.count_nonzero((raw & raw.dtype.type(bits.magnitude)) > bits.finite))
-        flags = np.not_equal(raw, 0, out=out)
+        flags: np.ndarray = np.not_equal(raw, 0, out=out)
         if sign == -least and int(signed.min()) != least:
             return flags
         stored = int(np.count_nonzero(flags))

@@ -42,6 +42,6 @@ def node_names(path: Path) -> list[str]:
         InputError: the file cannot be read or is no ONNX model.
     """
     from pipeline.graph.model import open_model
-    from pipeline.graph.trace import trace
+    from pipeline.graph.trace import names
 
-    return trace(open_model(path)).nodes
+    return names(open_model(path))

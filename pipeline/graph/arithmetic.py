@@ -107,9 +107,10 @@ def quantize(value: Value, scale: Value, zero: Value | None, dtype: np.dtype, *,
         with np.errstate(all="ignore"):
             y = x / by
             if whole:
-                y = np.rint(y.astype(np.float64, copy=False))
-                y = y + offset[0].astype(np.float64) if offset else y
-                y = np.clip(np.nan_to_num(y, nan=0.0, posinf=high, neginf=low), low, high).astype(np.int32)
+                y = np.rint(_wide(y))
+                if offset:
+                    y += offset[0].astype(np.float32)
+                y = np.fmin(np.fmax(y, low), high).astype(np.int32)  # NaN becomes the lowest, as where int32 stands between
             elif saturate:
                 y = np.clip(_wide(y), low, high)
             return np.asarray(y.astype(dtype))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
+from queue import SimpleQueue
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
@@ -14,27 +16,43 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-class MappedFile:
-    """A file mapped for reading; its digest can be computed on another thread while the pattern is read."""
+class Hasher:
+    """Computes digests one after the other on one thread of its own, beside other work."""
 
-    def __init__(self, path: Path, *, hashed: bool) -> None:
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._started = False
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Queue a job; the thread ends with the process, whatever is left to do."""
+        if not self._started:
+            self._started = True
+            Thread(target=self._work, daemon=True).start()
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        while True:
+            self._jobs.get()()
+
+
+class MappedFile:
+    """A file mapped for reading; with a hasher its digest is computed while the pattern is read."""
+
+    def __init__(self, path: Path, hasher: Hasher | None) -> None:
         import numpy as np
 
         self.path = path
         try:
-            self._file = path.open("rb")
-            self.size = self._file.seek(0, 2)
-            self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None
+            with path.open("rb") as file:
+                self.size = file.seek(0, 2)
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None
         except OSError as error:
             raise InputError(f"cannot read the file: {error.strerror or error}", where=str(path)) from None
         self.bytes: np.ndarray = np.frombuffer(self._map if self._map else b"", dtype=np.uint8)
         self._digest = ""
-        self._hasher = Thread(target=self._hash, daemon=True)
-        self._hashed = hashed
-        if hashed:
-            self._hasher.start()
-        else:
-            self._file.close()
+        self._hashed = Event()
+        if hasher is not None:
+            hasher.submit(self._hash)
 
     @property
     def data(self) -> memoryview:
@@ -47,23 +65,32 @@ class MappedFile:
             self._map.madvise(mmap.MADV_DONTNEED)
 
     def sha256(self) -> str:
-        """Hex digest of the file's bytes; empty where the file was opened without."""
-        if self._hashed:
-            self._hasher.join()
+        """Hex digest of the file's bytes; the file was opened with a hasher.
+
+        Raises:
+            InputError: the file went away meanwhile.
+        """
+        self._hashed.wait()
+        if not self._digest:
+            raise InputError("the file went away while it was read", where=str(self.path))
         return self._digest
 
     def _hash(self) -> None:
-        with self._file as file:
-            file.seek(0)
-            self._digest = hashlib.file_digest(file, "sha256").hexdigest()
+        # Read, not mapped: nobody may be waiting any more, and a mapped file that is cut meanwhile would end the process.
+        try:
+            with self.path.open("rb") as file:
+                self._digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            self._digest = ""
+        self._hashed.set()
 
 
 class Folder:
     """External data files of one model, opened when a tensor first needs them."""
 
-    def __init__(self, model: Path, *, hashed: bool) -> None:
+    def __init__(self, model: Path, hasher: Hasher | None) -> None:
         self.root = model.parent.resolve()
-        self.hashed = hashed
+        self.hasher = hasher
         self.files: dict[str, MappedFile] = {}
 
     def open(self, location: str, tensor: str, model: Path) -> MappedFile:
@@ -73,7 +100,7 @@ class Folder:
             InputError: the location is absolute, leads out of the folder (also through a link), or cannot be read.
         """
         if location not in self.files:
-            self.files[location] = MappedFile(self._inside(location, tensor, model), hashed=self.hashed)
+            self.files[location] = MappedFile(self._inside(location, tensor, model), self.hasher)
         return self.files[location]
 
     def _inside(self, location: str, tensor: str, model: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
-from pipeline.graph.files import MappedFile
+from pipeline.graph.files import Hasher, MappedFile
 from pipeline.graph.tensors import Tensors
 from pipeline.graph.wire import skeleton
 
@@ -43,7 +43,8 @@ def open_model(path: Path, *, threshold: int = THRESHOLD, hashed: bool = False) 
     from google.protobuf.message import DecodeError
     from onnx import ModelProto
 
-    file = MappedFile(path, hashed=hashed)
+    hasher = Hasher() if hashed else None
+    file = MappedFile(path, hasher)
     where = str(path)
     if not file.size:
         raise InputError("the file is empty", where=where, hint="export the model again")
@@ -56,4 +57,4 @@ def open_model(path: Path, *, threshold: int = THRESHOLD, hashed: bool = False) 
         ) from None
     if not proto.HasField("graph") or (not proto.graph.node and not proto.graph.initializer and not proto.ir_version):
         raise InputError("not an ONNX model (it holds no graph)", where=where, hint="give a file made by an ONNX exporter")
-    return Model(path, proto, Tensors(path, file, bones, hashed=hashed), file)
+    return Model(path, proto, Tensors(path, file, bones, hasher), file)

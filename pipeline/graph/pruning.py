@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from onnx import TensorProto
 
-RELEASE_EVERY = 256
+RELEASE_EVERY = 48
 """Blocks between two returns of memory."""
 
 

@@ -66,6 +66,8 @@ class Scope:
     attributes: dict[str, AttributeProto] = field(default_factory=dict)
     """Attributes of the function call that this scope is the body of."""
     opsets: dict[str, int] = field(default_factory=dict)
+    computed: set[str] = field(default_factory=set)
+    """Names that nodes of this graph make."""
     readers: dict[str, list[NodeProto]] = field(default_factory=dict)
     """Nodes of this graph by the names that they read."""
 
@@ -88,6 +90,15 @@ class Scope:
                 return scope.aliases[name]
             scope = scope.parent
         return f"{self.path}:{name}"
+
+    def computes(self, name: str) -> bool:
+        """Whether a node makes the name, in this graph or one around it, and not a caller or loop."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.aliases:
+                return name in scope.computed
+            scope = scope.parent
+        return False
 
     def define(self, name: str, const: Const | None = None, alias: str | None = None) -> None:
         """Record what a node or graph produces."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
 from pipeline.graph.dtypes import ELEMENT_TYPES, numpy_type
-from pipeline.graph.files import Folder, MappedFile
+from pipeline.graph.files import Folder, Hasher, MappedFile
 from pipeline.graph.values import Leaf
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ class Stored:
 class Tensors:
     """Finds the values of a model's tensors: in its file, in external data, or in the message itself."""
 
-    def __init__(self, path: Path, file: MappedFile, skeleton: Skeleton, *, hashed: bool) -> None:
+    def __init__(self, path: Path, file: MappedFile, skeleton: Skeleton, hasher: Hasher | None) -> None:
         self.path = path
         self.file = file
         self.skeleton = skeleton
-        self.folder = Folder(path, hashed=hashed)
+        self.folder = Folder(path, hasher)
 
     def files(self) -> list[MappedFile]:
         """External data files that were opened."""

@@ -53,8 +53,6 @@ class Trace:
     sightings: list[Sighting]
     unread: list[tuple[str, int]]
     """Initializers that no node reads, with their bytes."""
-    nodes: list[str]
-    """Names of all nodes, in order."""
     notes: list[str]
 
 
@@ -69,7 +67,23 @@ def trace(model: Model) -> Trace:
     scope = Scope(opsets={_domain(entry.domain): entry.version for entry in model.proto.opset_import})
     walker.enter(graph, scope)
     walker.nodes(graph.node, scope)
-    return Trace(walker.sightings, walker.unread, walker.names, walker.notes)
+    notes = [*walker.notes, *_weightless(walker.weightless)]
+    return Trace(walker.sightings, walker.unread, notes)
+
+
+def names(model: Model) -> list[str]:
+    """Names of all nodes in order, those of subgraphs and of the bodies of called functions included; reads no weight."""
+    walker = _Walker(model, look=False)
+    walker.nodes(model.proto.graph.node, Scope())
+    return walker.names
+
+
+def _weightless(names: list[str]) -> list[str]:
+    """One note for products of two computed tensors: they have no weight (attention)."""
+    if not names:
+        return []
+    shown = ", ".join(repr(name) for name in names[:3]) + (" ..." if len(names) > 3 else "")
+    return [f"{len(names)} matrix products of two computed tensors have no weight and are not judged: {shown}"]
 
 
 def _domain(domain: str) -> str:
@@ -79,14 +93,16 @@ def _domain(domain: str) -> str:
 class _Walker:
     """Holds what the recursion over graphs and functions shares."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, look: bool = True) -> None:
         self.model = model
+        self.look = look
         self.where = str(model.path)
         self.functions = {(_domain(f.domain), f.name, f.overload): f for f in model.proto.functions}
         self.sightings: list[Sighting] = []
         self.unread: list[tuple[str, int]] = []
         self.names: list[str] = []
         self.notes: list[str] = []
+        self.weightless: list[str] = []
         self.visits = 0
         self.calling: list[tuple[str, str, str]] = []
         self.batch = _batch(model.proto.graph)
@@ -131,9 +147,11 @@ class _Walker:
                 inner = Scope(
                     path=_join(scope.path, f"{node_name(node)}.{name}"), parent=scope, attributes=scope.attributes, opsets=scope.opsets
                 )
-                self.enter(graph, inner)
+                if self.look:
+                    self.enter(graph, inner)
                 self.nodes(graph.node, inner)
-            self._node(node, scope)
+            if self.look:
+                self._node(node, scope)
 
     def _node(self, node: NodeProto, scope: Scope) -> None:
         call = Call(node, scope, tuple(scope.const(name) if name else None for name in node.input))
@@ -144,11 +162,15 @@ class _Walker:
         alias = scope.identity(node.input[0]) if node.op_type == "Identity" and node.input else None
         for at, name in enumerate(node.output):
             scope.define(name, made[at] if at < len(made) else None, alias)
+            scope.computed.add(name)
 
     def _sight(self, call: Call, operator: Operator) -> None:
         found = [(operand, call.inputs[operand.position]) for operand in operator.operands if operand.position < len(call.inputs)]
         quantized = _quantized_output(call)
         constant = [Sighting(call, operator, operand, const, quantized, self.batch) for operand, const in found if const is not None]
+        if not constant and len(found) > 1 and all(call.scope.computes(call.node.input[operand.position]) for operand, _ in found):
+            self.weightless.append(node_name(call.node))
+            return
         self.sightings += constant or [Sighting(call, operator, operand, None, quantized, self.batch) for operand, _ in found[:1]]
 
     def _made(self, call: Call) -> list[Const]:

@@ -222,18 +222,18 @@ def gathered(w: np.ndarray, seed: int) -> Built:
 
 
 # --- quantization --------------------------------------------------------------------------------------------------------
-def _scale(w: np.ndarray, axis: int | None) -> np.ndarray:
+def _scale(w: np.ndarray, axis: int | None, levels: int = 100) -> np.ndarray:
     wide = np.abs(w.astype(np.float32))
     if axis is None:
-        return np.array(wide.max() / 100, np.float32)
-    return (wide.max(axis=tuple(d for d in range(w.ndim) if d != axis)) / 100).astype(np.float32)
+        return np.array(wide.max() / levels, np.float32)
+    return (wide.max(axis=tuple(d for d in range(w.ndim) if d != axis)) / levels).astype(np.float32)
 
 
 def qdq(axis: int | None = None, zero: int | None = None, kind: Any = np.int8) -> Path:
     """Float weight behind QuantizeLinear and DequantizeLinear; small third values round to zero."""
 
     def path(w: np.ndarray, seed: int) -> Built:
-        scale = _scale(w, axis).astype(w.dtype if w.dtype != np.float64 else np.float32)
+        scale = _scale(w, axis, 6 if np.dtype(kind).name == "int4" else 100).astype(w.dtype if w.dtype != np.float64 else np.float32)
         tiny = 0.3 if np.issubdtype(np.dtype(kind), np.integer) else 5e-4  # what rounds to zero
         stored = np.where(w.astype(np.float32) == 0, float(scale.min()) * tiny, w.astype(np.float32)).astype(scale.dtype)
         inits = [init("w", stored), init("s", scale)]
@@ -361,6 +361,7 @@ PATHS: dict[str, Path] = {
     "qdq-last-channel": qdq(axis=-1, zero=0),
     "qdq-zero-point": qdq(zero=3),
     "qdq-uint8": qdq(zero=128, kind=np.uint8),
+    "qdq-int4": qdq(zero=1, kind=ml_dtypes.int4),
     "qdq-fp8": qdq(kind=ml_dtypes.float8_e4m3fn),
     "dq-int8": dequantized(np.int8),
     "dq-int8-channel": dequantized(np.int8, axis=0),

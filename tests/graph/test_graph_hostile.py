@@ -43,7 +43,7 @@ def test_every_truncation_of_a_file_is_refused_or_read_right(tmp_path):
             assert length >= graph_end or report.layers == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_or_read(data):
     import tempfile
@@ -58,7 +58,7 @@ def test_any_bytes_are_refused_or_read(data):
             assert "m.onnx" in str(error)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=4))
 def test_flipped_bytes_are_refused_or_read(changes):
     import tempfile

@@ -48,7 +48,7 @@ def arrays(draw):
     return array, draw(st.integers(0, array.ndim - 1))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(arrays(), st.integers(4, 200))
 def test_a_survey_counts_as_plain_python_does(case, chunk):
     array, axis = case
@@ -102,6 +102,14 @@ def test_a_segment_keeps_groups_from_straddling_two_reductions():
 def test_negative_axes_count_from_the_end(axis):
     array = zoo.two_four(zoo.dense((4, 8), 3), axis % 2, 1)
     assert pattern.is_two_four(array, axis)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_weight_that_is_not_finite_is_not_nearly_2_4(value):
+    array = np.where(zoo.two_four(zoo.dense((8, 8), 0), 0, 0) == 0, 1e-9, 1).astype(np.float32)
+    assert near_miss(lambda block: array[block], array.shape, 0) is not None
+    array[3, 3] = value
+    assert near_miss(lambda block: array[block], array.shape, 0) is None
 
 
 @given(st.integers(0, 10**6))

@@ -163,6 +163,14 @@ def _prune_and_judge_again(way: Way, path: Path, axis: int) -> None:
     assert np.array_equal(operand[operand != 0], before[operand != 0])
 
 
+def test_node_names_need_no_weights(tmp_path):
+    way = zoo.transposed(zoo.swap_last)(zoo.dense((8, 4), 0).astype(np.float32), 0)
+    model = zoo.model_of([*way.nodes, h.make_node("MatMul", ["x", way.output], ["y"], name="product")], way.initializers)
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    (tmp_path / "w.bin").unlink()
+    assert graph.node_names(tmp_path / "m.onnx") == ["t", "product"]
+
+
 def test_a_file_in_a_missing_folder_is_an_input_error(tmp_path):
     with pytest.raises(InputError):
         graph.node_names(tmp_path / "gone" / "m.onnx")

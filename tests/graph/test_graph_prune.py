@@ -89,7 +89,7 @@ def _holds_the_largest(original: np.ndarray, kept: np.ndarray, axis: int) -> Non
     held = np.moveaxis(kept, axis, -1).reshape(-1, 4)
     for values, keeps in zip(size.tolist(), held.tolist(), strict=True):
         lost = [value for value, keep in zip(values, keeps, strict=True) if not keep]
-        assert max(lost) <= min(value for value, keep in zip(values, keeps, strict=True) if keep)
+        assert max(lost) <= min((value for value, keep in zip(values, keeps, strict=True) if keep), default=np.inf)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([(8, 4), (4, 3), (2, 8, 5)]), st.booleans())
@@ -210,6 +210,34 @@ def test_only_the_chosen_layers_are_pruned(tmp_path):
     report = graph.prune(tmp_path / "in.onnx", tmp_path / "out.onnx", ["t*"])
     assert [layer.node for layer in report.layers] == ["two"]
     assert [layer.two_four for layer in graph.check(tmp_path / "out.onnx", Target()).layers] == [False, True]
+
+
+def test_weights_in_functions_and_branches_are_pruned(tmp_path):
+    """A Constant inside a function that is called twice, and an initializer of a branch."""
+    product = [
+        h.make_node("Constant", [], ["k"], value=zoo.init("", zoo.dense((8, 8), 1).astype(np.float16))),
+        h.make_node("MatMul", ["a", "k"], ["b"]),
+    ]
+    function = h.make_function("local", "F", ["a"], ["b"], product, [h.make_opsetid("", zoo.OPSET)])
+    branch = h.make_graph(
+        [h.make_node("MatMul", ["x", "w"], ["r"])],
+        "t",
+        [],
+        [onnx.ValueInfoProto(name="r")],
+        [zoo.init("w", zoo.dense((8, 8), 2).astype(np.float16))],
+    )
+    nodes = [
+        h.make_node("If", ["c"], ["i"], name="if", then_branch=branch, else_branch=branch),
+        h.make_node("F", ["i"], ["j"], name="first", domain="local"),
+        h.make_node("F", ["j"], ["y"], name="second", domain="local"),
+    ]
+    report, out = prune(zoo.model_of(nodes, [zoo.init("c", np.array(True))], functions=[function]), tmp_path)
+    assert all(layer.action is Action.PRUNED for layer in report.layers)
+    assert {layer.graph for layer in report.layers} == {"if.then_branch", "if.else_branch", "first:F", "second:F"}
+    assert graph.check(out, Target()).totals.two_four == 4
+    held = onnx.load(out)
+    assert held.functions[0].name == "F"
+    assert zoo.brute_force(nh.to_array(held.functions[0].node[0].attribute[0].t), 0).two_four
 
 
 def test_pruning_twice_changes_nothing_more(tmp_path):

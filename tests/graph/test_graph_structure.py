@@ -157,6 +157,21 @@ def test_a_weight_computed_from_the_input_is_not_constant(tmp_path):
     assert (report.layers[0].two_four, report.layers[0].weight, report.layers[0].eligible) == (None, None, Rung.NO)
 
 
+def test_a_product_of_two_computed_tensors_has_no_weight(tmp_path):
+    """Attention: it would make `--require '*'` fail for every transformer."""
+    nodes = [h.make_node("MatMul", ["x", name], [out]) for name, out in (("w", "q"), ("v", "k"))]
+    nodes += [h.make_node("Transpose", ["k"], ["kt"]), h.make_node("MatMul", ["q", "kt"], ["y"], name="scores")]
+    report = check(zoo.model_of(nodes, [zoo.init("w", RIGHT), zoo.init("v", RIGHT)]), tmp_path)
+    assert [layer.node for layer in report.layers] == ["q", "k"]
+    assert report.notes == ["1 matrix products of two computed tensors have no weight and are not judged: 'scores'"]
+
+
+def test_a_weight_that_the_caller_gives_is_listed_as_not_constant(tmp_path):
+    model = zoo.model_of([h.make_node("Relu", ["x"], ["r"]), h.make_node("MatMul", ["r", "w"], ["y"])], [])
+    model.graph.input.append(h.make_tensor_value_info("w", T.FLOAT, [8, 12]))
+    assert [(layer.node, layer.two_four) for layer in check(model, tmp_path).layers] == [("y", None)]
+
+
 def test_a_constant_that_is_not_computed_is_unknown_not_no(tmp_path):
     nodes = [h.make_node("Hardmax", ["w"], ["d"]), h.make_node("MatMul", ["x", "d"], ["y"])]
     report = check(zoo.model_of(nodes, [zoo.init("w", RIGHT)]), tmp_path)
