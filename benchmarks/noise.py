@@ -88,11 +88,11 @@ class Process(NamedTuple):
 PROCESSES: dict[str, Process] = {
     "white": Process(white, False, "independent, normal"),
     "ar1": Process(ar1, False, "AR(1) 0.9 over consecutive inferences"),
-    "ar1-own": Process(ar1, True, "AR(1) 0.9, one per arm: nothing is common to a round (beyond the issue's list)"),
+    "ar1-own": Process(ar1, True, "AR(1) 0.9, one per arm: nothing is common to a round (harder than what is promised)"),
     "drift": Process(drift, False, "a ramp over the run, half of the variance"),
     "spikes": Process(spikes, False, "1 % of inferences take up to 10 CV longer"),
     "bimodal": Process(bimodal, False, "two clock states 2 CV apart, 2 s each on average"),
     "lognormal": Process(lognormal, False, "log-normal tail"),
-    "trace-quiet": Process(replayed("quiet"), False, "recorded: onnxruntime"),
-    "trace-loaded": Process(replayed("loaded"), False, "recorded: onnxruntime while a neighbour loads a core on and off"),
+    "trace-quiet": Process(replayed("quiet"), False, "recorded: onnxruntime on a machine that other work shares"),
+    "trace-loaded": Process(replayed("loaded"), False, "recorded: the same, with one more neighbour that loads a core on and off"),
 }

@@ -125,7 +125,7 @@ def sample(
 
 def _block_schedule(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[], float]) -> Schedule:
     warm = warm_up(arms, plan, clock)
-    each_ms = sum(warm.ms.values())
+    each_ms = sum(warm.mean_ms.values())
     affordable = int(plan.seconds * 1e3 / (plan.rounds * each_ms))
     count = max(math.ceil(plan.block_ms / max(warm.ms.values())), min(plan.block_samples, affordable))
     round_s = ((count + plan.rewarm) * each_ms + plan.pause_ms * len(arms)) / 1e3

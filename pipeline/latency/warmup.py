@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pipeline.latency.plan import Plan, Sampler
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 WINDOW = 6
 """Block medians per half of the comparison."""
@@ -21,20 +24,28 @@ class Warm(NamedTuple):
     """What the warm-up found."""
 
     ms: dict[str, float]
-    """Median time of one inference per arm, from its last blocks."""
+    """Median time of one inference per arm, from its last blocks: what a block's length is made from."""
+    mean_ms: dict[str, float]
+    """Mean time, stalls included: what the measurement will take."""
     settled: dict[str, bool]
 
 
 def warm_up(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[], float]) -> Warm:
-    """Run every arm in turn until all are steady, or the plan's longest warm-up is over."""
+    """Run every arm in turn until all are steady, or the plan's longest warm-up is over (not before there are blocks to compare)."""
     medians: dict[str, list[float]] = {name: [] for name in arms}
+    means: dict[str, list[float]] = {name: [] for name in arms}
     start = clock()
     while True:
         for name, sampler in arms.items():
-            medians[name].append(_block_median(sampler, medians[name], plan))
+            block = _block(sampler, medians[name], plan)
+            medians[name].append(float(np.median(block)))
+            means[name].append(float(block.mean()))
         settled = {name: steady(values) for name, values in medians.items()}
-        if (all(settled.values()) and clock() - start >= plan.least_warmup_seconds) or clock() - start >= plan.warmup_seconds:
-            return Warm({name: float(np.median(values[-WINDOW:])) for name, values in medians.items()}, settled)
+        enough = all(settled.values()) and clock() - start >= plan.least_warmup_seconds
+        comparable = len(next(iter(medians.values()))) >= 2 * WINDOW or plan.warmup_seconds == 0
+        if enough or (comparable and clock() - start >= plan.warmup_seconds):
+            last = {name: float(np.median(values[-WINDOW:])) for name, values in medians.items()}
+            return Warm(last, {name: float(np.mean(values[-2 * WINDOW :])) for name, values in means.items()}, settled)
 
 
 def steady(medians: list[float]) -> bool:
@@ -56,7 +67,7 @@ def steady(medians: list[float]) -> bool:
     return bool(gap <= NOISE * 1.25 * spread * np.sqrt(2 / WINDOW))
 
 
-def _block_median(sampler: Sampler, before: list[float], plan: Plan) -> float:
-    """Median of a metric-independent block: the slowest metric stands for the time of one inference."""
+def _block(sampler: Sampler, before: list[float], plan: Plan) -> NDArray[np.float64]:
+    """A block's times [n]; of several metrics the slowest stands for the time of one inference."""
     count = 2 if not before else int(np.clip(plan.block_ms / 2 / before[-1], 1, 1000))
-    return max(float(np.median(values)) for values in sampler.block(count).values())
+    return max(map(np.asarray, sampler.block(count).values()), key=lambda values: float(np.median(values)))

@@ -13,6 +13,7 @@ RECORDS: dict[str, str] = {
     "check": "pipeline.records.check:CheckReport",
     "measurement": "pipeline.records.measurement:Measurement",
     "verdict": "pipeline.records.verdict:Verdict",
+    "baseline": "pipeline.records.baseline:Baseline",
     "run": "pipeline.records.run:Run",
     "diff": "pipeline.records.difference:DiffReport",
     "stability": "pipeline.records.difference:StabilityReport",

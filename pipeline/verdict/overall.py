@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from pipeline.records.verdict import Finding, JudgedRule, RuleResult, Rungs, Verdict
 from pipeline.verdict.budget import Rule
@@ -24,6 +27,7 @@ def judge(facts: Facts, rules: Sequence[Rule], *, ladder: Sequence[Rungs] = (), 
         findings: Carried into the verdict.
     """
     judged = [row for rule in rules for row in KINDS[rule.kind].judge(rule, facts)]
+    judged = _told_apart(judged)
     judged += never_released(facts.evidence, list(dict.fromkeys(rule.arm for rule in rules)))
     notes = []
     if not rules:
@@ -47,6 +51,16 @@ def judge(facts: Facts, rules: Sequence[Rule], *, ladder: Sequence[Rungs] = (), 
         alpha=facts.alpha,
         baseline=facts.baseline.name if facts.baseline else None,
     )
+
+
+def _told_apart(judged: Sequence[JudgedRule]) -> list[JudgedRule]:
+    """Rules that ask the same question with several budgets get a number behind their id: ids are unique in a verdict."""
+    seen: Counter[str] = Counter()
+    found = []
+    for row in judged:
+        seen[row.id] += 1
+        found.append(row if seen[row.id] == 1 else replace(row, id=f"{row.id}#{seen[row.id]}"))
+    return found
 
 
 def overall(judged: Sequence[JudgedRule]) -> RuleResult:

@@ -79,6 +79,12 @@ def test_an_interval_never_passes_and_fails(low, high, budget):
     assert (at_least(low, high, budget) == "fail") == (high is not None and high < budget and not (low is not None and low >= budget))
 
 
+def test_ids_are_unique_in_a_verdict(bench):
+    size = {"kind": "size", "size": "file"}
+    rows = judge(bench.evidence(), [{**size, "at_most": budget} for budget in (1, 2, 3)]).rules
+    assert [row.id for row in rows] == ["size:sparse:file", "size:sparse:file#2", "size:sparse:file#3"]
+
+
 def test_sizes_are_facts(bench):
     evidence = bench.evidence()
     size = {"kind": "size", "size": "file"}

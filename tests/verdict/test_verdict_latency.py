@@ -7,6 +7,7 @@ import pytest
 
 from pipeline.api import judge
 from pipeline.errors import InputError, TamperedError
+from pipeline.machine import THROTTLES
 from pipeline.records.io import encode
 from pipeline.records.measurement import Conditions, Reading
 
@@ -73,6 +74,8 @@ def test_a_decision_that_the_aa_error_could_turn_is_none(bench, made_samples):
         ({"warnings": ["Throughput may be bound by Enqueue Time rather than GPU Compute"]}, "measurement itself warns"),
         ({"warnings": ["Throughput may be bound by host-to-device transfers for the inputs"]}, "measurement itself warns"),
         ({"warnings": ["Using an engine plan file across different models of devices is not recommended"]}, "measurement itself warns"),
+        *(({"warnings": [f"the GPU was slowed down: {words}"]}, words) for words in THROTTLES.values() if words != "power cap"),
+        ({"warnings": ["other processes used the GPU: 17, 23"]}, "17, 23"),
         ({"readings": [Reading(arm="sparse", shape="batch=8", slowdown=["hw_thermal_slowdown"])]}, "slowed itself down"),
         ({"readings": [Reading(arm="dense", shape="batch=8", other_processes=2)]}, "2 other processes"),
         (
