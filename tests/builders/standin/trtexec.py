@@ -172,7 +172,7 @@ def misbehave() -> None:
 def build(options: dict[str, str], given: list[tuple[str, str]]) -> None:
     if "onnx" not in options or not Path(options["onnx"]).is_file():
         fail(f"Could not open file {options.get('onnx')}")
-
+    misbehave()
     cache = Path(options["timingCacheFile"]) if "timingCacheFile" in options else None
     made = engines.build(
         Path(options["onnx"]),
