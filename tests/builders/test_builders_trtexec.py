@@ -294,6 +294,15 @@ def test_several_profiles_each_run_their_own_shapes(standin, model, tmp_path):
         build(standin("8.6.1"), model, tmp_path / "old", profiles=profiles)
 
 
+def test_a_fixed_shape_is_not_given(standin, tmp_path):
+    fixed = mlp(tmp_path / "fixed.onnx", batch=4)
+    made, engine = build(standin(), fixed, tmp_path / "out", profiles=[batch_profile(low=4, opt=4, high=4)])
+    assert not [word for word in engine.options["command"] if "Shapes" in word]
+    session = made.load(engine, tmp_path / "out")
+    assert session.run(FEEDS)["y"].shape == (4, 16)
+    session.close()
+
+
 def test_a_plan_of_another_machine_is_not_timed(standin, model, tmp_path):
     _, engine = build(standin("10.3.0"), model, tmp_path / "out")
     with pytest.raises(InputError, match=r"built with TensorRT 10\.3\.0, here 11\.1\.0"):

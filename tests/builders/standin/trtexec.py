@@ -184,6 +184,8 @@ def build(options: dict[str, str], given: list[tuple[str, str]]) -> None:
     )
     if made.error:
         fail(made.error)
+    if made.profiles and not any(-1 in shape for _, shape in made.inputs.values()):
+        fail("Static model does not take explicit shapes since the shape of inference tensors will be determined by the model itself")
     if MODE == "fails":
         say("[11/30/2026-10:00:01] [E] [TRT] Error Code 10: Internal Error (Could not find any implementation for node conv1.)")
         fail("Engine could not be created from network")
@@ -204,6 +206,8 @@ def infer(options: dict[str, str]) -> None:
         fail("Engine deserialization failed")
         return
     misbehave()
+    if "shapes" in options and not any(-1 in shape for _, shape in loaded.inputs.values()):
+        fail("Static model does not take explicit shapes since the shape of inference tensors will be determined by the model itself")
     ran = loaded.shapes(shapes(options.get("shapes", "")), int(options.get("useProfile", 0)))
     if isinstance(ran, str):
         fail(ran)
