@@ -95,12 +95,26 @@ def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
+def nvml_number(device: int) -> int:
+    """NVML's number of the GPU that CUDA calls `device`: CUDA_VISIBLE_DEVICES renumbers for CUDA alone (a list of numbers or UUIDs).
+
+    Both count in the order of the bus where CUDA_DEVICE_ORDER=PCI_BUS_ID is set, which sparsegate sets before it starts CUDA.
+    """
+    visible = [entry.strip() for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if entry.strip()]
+    if device >= len(visible):
+        return device
+    entry = visible[device]
+    if entry.isdigit():
+        return int(entry)
+    return next((index for index, gpu in enumerate(gpus()) if gpu["uuid"].startswith(entry)), device)
+
+
 def gpu_facts(device: int) -> dict[str, str]:
-    """Facts of one GPU that decide what is built for it and how fast it runs, its name under `gpu`; empty without such a GPU."""
-    found = gpus()
-    if device >= len(found):
+    """Facts of CUDA's GPU `device` that decide what is built for it and how fast it runs, its name under `gpu`; empty without it."""
+    found, number = gpus(), nvml_number(device)
+    if number >= len(found):
         return {}
-    return {"gpu" if key == "name" else key: value for key, value in found[device].items() if key != "memory_bytes"}
+    return {"gpu" if key == "name" else key: value for key, value in found[number].items() if key != "memory_bytes"}
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +146,7 @@ class GpuWatch:
     """Looks at one GPU several times a second until it is stopped.
 
     Args:
-        device: NVML's number of the GPU.
+        device: CUDA's number of the GPU.
         interval_s: Time between looks; one costs well under a millisecond of one core.
         nvml: The NVML module; the machine's own when absent.
     """
@@ -150,7 +164,7 @@ class GpuWatch:
         if self._nvml is None:
             self._unobserved = {*FIGURES, "throttling", SHARED}
             return
-        self._handle = self._nvml.nvmlDeviceGetHandleByIndex(device)
+        self._handle = self._nvml.nvmlDeviceGetHandleByIndex(nvml_number(device))
         self._thread.start()
 
     def stop(self) -> Observation:

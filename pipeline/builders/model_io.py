@@ -22,6 +22,11 @@ def inputs_of(model: Path) -> dict[str, Shape]:
     return {value.name: [_extent(dim) for dim in value.type.tensor_type.shape.dim] for value in _inputs(model)}
 
 
+def dynamic_inputs(model: Path) -> list[str]:
+    """Names of the inputs with a dynamic axis; errors as `inputs_of`."""
+    return [name for name, shape in inputs_of(model).items() if any(not (isinstance(extent, int) and extent >= 0) for extent in shape)]
+
+
 def input_types(model: Path) -> dict[str, str]:
     """Numpy's name of the type (`float32`, `bfloat16`, ...) by input name; errors as `inputs_of`."""
     import onnx

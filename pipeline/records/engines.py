@@ -27,6 +27,8 @@ class Engine(Part, frozen=True, kw_only=True):
     """As in `Engines`: what shapes this plan takes."""
     inputs: dict[str, str] = {}
     """numpy's name of the type by input name."""
+    dynamic_inputs: list[str] = []
+    """Inputs with an axis that the file leaves open: only these may be given shapes."""
     notes: list[str] = []
     """What a reader of the figures should know: skipped tactics, a replay that differs."""
     simulated: str | None = None

@@ -21,7 +21,16 @@ def two_four(weight: np.ndarray) -> np.ndarray:
     return groups.reshape(weight.shape)
 
 
-def mlp(path: Path, *, name: str = "x", sparse: bool = True, external: bool = False, kind: type = np.float32, seed: int = 0) -> Path:
+def mlp(
+    path: Path,
+    *,
+    name: str = "x",
+    batch: int | str = "batch",
+    sparse: bool = True,
+    external: bool = False,
+    kind: type = np.float32,
+    seed: int = 0,
+) -> Path:
     """x[batch, 32] -> Gemm 64 -> Relu -> Gemm 16 -> y[batch, 16]; weights 2:4 when `sparse`."""
     rng = np.random.default_rng(seed)
     weights = {"w1": rng.standard_normal((64, C)), "w2": rng.standard_normal((K, 64))}
@@ -34,8 +43,8 @@ def mlp(path: Path, *, name: str = "x", sparse: bool = True, external: bool = Fa
             helper.make_node("Gemm", ["a", "w2"], ["y"], name="head/fc2", transB=1),
         ],
         "g",
-        [helper.make_tensor_value_info(name, element, ["batch", C])],
-        [helper.make_tensor_value_info("y", element, ["batch", K])],
+        [helper.make_tensor_value_info(name, element, [batch, C])],
+        [helper.make_tensor_value_info("y", element, [batch, K])],
         tensors,
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)

@@ -85,6 +85,7 @@ def test_tolerances_follow_the_type():
     )
 
 
+@pytest.mark.soak
 def test_a_stand_in_engine_against_onnx_runtime(standin, tmp_path):
     model = mlp(tmp_path / "m.onnx")
     trtexec, ort = backend("trtexec", standin()), backend("onnxruntime", {})

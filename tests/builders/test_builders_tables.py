@@ -23,7 +23,7 @@ from pipeline.builders.trtexec.facts import THROTTLE_BITS, read_smi, read_tegra
 from pipeline.builders.trtexec.hops import argv, hops
 from pipeline.builders.versions import ABILITIES, banner_version, check, is_strong, parse_version
 from pipeline.errors import InputError, StageError
-from pipeline.machine import THROTTLES, GpuWatch, throttle_bit
+from pipeline.machine import THROTTLES, GpuWatch, nvml_number, throttle_bit
 from pipeline.records.artifact import Artifact
 from pipeline.records.engines import Engine
 
@@ -404,6 +404,15 @@ def test_without_nvml_everything_is_unobserved(monkeypatch):
     found = GpuWatch().stop()
     assert found.facts == {}
     assert {"sm_clock_mhz", "power_w", "throttling", "other processes on the GPU"} <= set(found.unobserved)
+
+
+@pytest.mark.parametrize(
+    ("visible", "device", "number"), [("", 1, 1), ("3", 0, 3), ("2,0", 1, 0), ("GPU-b", 0, 1), ("GPU-z", 0, 0), (" 1 , 2", 1, 2)]
+)
+def test_cudas_numbers_become_nvmls(monkeypatch, visible, device, number):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setattr("pipeline.machine.gpus", lambda: [{"uuid": "GPU-a1"}, {"uuid": "GPU-b2"}])
+    assert nvml_number(device) == number
 
 
 def test_throttle_reasons_are_nvmls_own():

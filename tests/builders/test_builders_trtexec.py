@@ -57,7 +57,7 @@ def test_what_a_stand_in_made_says_so_in_the_record(standin, model, tmp_path):
     assert "stand-in" in made.describe()["simulated"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ["8.6.1", "11.1.0"])
 def test_arms_differ_in_the_sparsity_flag_alone(standin, model, tmp_path, version):
     options = standin(version)
     sparse, twin = (build(options, model, tmp_path / "out", arm)[1] for arm in ("sparse", "twin"))
@@ -292,6 +292,15 @@ def test_several_profiles_each_run_their_own_shapes(standin, model, tmp_path):
     session.close()
     with pytest.raises(InputError, match="several profiles"):
         build(standin("8.6.1"), model, tmp_path / "old", profiles=profiles)
+
+
+def test_a_fixed_shape_is_not_given(standin, tmp_path):
+    fixed = mlp(tmp_path / "fixed.onnx", batch=4)
+    made, engine = build(standin(), fixed, tmp_path / "out", profiles=[batch_profile(low=4, opt=4, high=4)])
+    assert not [word for word in engine.options["command"] if "Shapes" in word]
+    session = made.load(engine, tmp_path / "out")
+    assert session.run(FEEDS)["y"].shape == (4, 16)
+    session.close()
 
 
 def test_a_plan_of_another_machine_is_not_timed(standin, model, tmp_path):

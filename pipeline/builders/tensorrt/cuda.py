@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ class Cuda:
         except ImportError as error:
             raise InputError(f"pycuda cannot be imported: {error}", hint="it needs NVIDIA's driver (libcuda)") from None
         self._driver = driver
+        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # NVML's order: the facts are of the GPU that runs
         try:
             driver.init()
             self._primary = driver.Device(device).retain_primary_context()

@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline.builders import profiles
 from pipeline.builders.artifacts import engine_stem
 from pipeline.builders.base import ArmRequest
-from pipeline.builders.model_io import input_types, inputs_of
+from pipeline.builders.model_io import dynamic_inputs, input_types, inputs_of
 from pipeline.builders.options import TensorRTOptions
 from pipeline.builders.tensorrt.library import Library
 from pipeline.builders.tensorrt.parent import build_in_child
@@ -50,6 +50,7 @@ def build_engine(library: Library, request: ArmRequest, options: TensorRTOptions
         notes=result.notes,
         profiles=request.profiles,
         inputs=input_types(request.onnx),
+        dynamic_inputs=dynamic_inputs(request.onnx),
         seconds=result.seconds,
     )
 

@@ -66,7 +66,9 @@ class Trtexec:
 
     def watch(self) -> RemoteWatch:
         """Clocks, temperature, power and throttling on the target; and what trtexec says against its own times."""
-        return RemoteWatch(self.target, jetson="jetson" in self._described, tag=uuid.uuid4().hex[:8], doubts=self._doubts)
+        return RemoteWatch(
+            self.target, self.options.device, jetson="jetson" in self._described, tag=uuid.uuid4().hex[:8], doubts=self._doubts
+        )
 
     def build(self, request: ArmRequest, folder: Path, progress: Progress = silent) -> Engine:
         """Build one engine; errors as `build.build_engine`."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from pipeline.builders import profiles, versions
 from pipeline.builders.artifacts import engine_stem
 from pipeline.builders.base import ArmRequest
-from pipeline.builders.model_io import copy_whole, input_types, inputs_of
+from pipeline.builders.model_io import copy_whole, dynamic_inputs, input_types, inputs_of
 from pipeline.builders.options import TensorRTOptions
 from pipeline.builders.tensorrt import cache
 from pipeline.builders.tensorrt.engines import recorded_options
@@ -122,7 +122,11 @@ def build_engine(
             *flags.say("save plan", version, job.there(".plan")),
             *flags.say("layer information", version, job.there(".layers.json")),
             *flags.build_flags(
-                options, version, sparse=request.sparse_weights, precision=options.allowed(request.precision), profiles=request.profiles
+                options,
+                version,
+                sparse=request.sparse_weights,
+                precision=options.allowed(request.precision),
+                profiles=_dynamic(request),
             ),
             *said,
         ]
@@ -141,6 +145,13 @@ def build_engine(
         finally:
             job.tidy()
     return _record(job, finished, before, described, time.perf_counter() - started)
+
+
+def _dynamic(request: ArmRequest) -> list[profiles.ProfileShapes]:
+    """The profiles of the dynamic inputs alone: trtexec refuses shapes for an input whose shape is fixed."""
+    names = dynamic_inputs(request.onnx)
+    kept = [{name: shapes for name, shapes in profile.items() if name in names} for profile in request.profiles]
+    return [profile for profile in kept if profile]
 
 
 def _record(job: Job, finished: process.Finished, before: str, described: dict[str, str], seconds: float) -> Engine:
@@ -166,6 +177,7 @@ def _record(job: Job, finished: process.Finished, before: str, described: dict[s
         built_with={**described, "tensorrt": finished.version},
         profiles=request.profiles,
         inputs=input_types(request.onnx),
+        dynamic_inputs=dynamic_inputs(request.onnx),
         notes=notes,
         simulated=finished.simulated,
         seconds=seconds,

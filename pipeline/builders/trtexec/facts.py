@@ -29,7 +29,7 @@ QUESTIONS: tuple[tuple[str, str], ...] = (
 MARK = "sparsegate-fact"
 GPU_FIELDS = ("gpu", "uuid", "compute_capability", "driver", "persistence_mode")
 SMI_FIELDS = "clocks.sm,clocks.mem,temperature.gpu,power.draw,clocks_throttle_reasons.active"
-WATCH_SMI = f"nvidia-smi --query-gpu={SMI_FIELDS} --format=csv,noheader,nounits -lms 200"
+WATCH_SMI = f"nvidia-smi --query-gpu={SMI_FIELDS} --format=csv,noheader,nounits -lms 200 -i"
 WATCH_TEGRA = "tegrastats --interval 200"
 SMI_FIGURES = ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_w")
 TEGRA_FORMS: tuple[tuple[str, re.Pattern[str], float], ...] = (
@@ -86,18 +86,19 @@ class RemoteWatch:
 
     Args:
         target: The machine.
+        device: Number of the GPU there.
         jetson: Whether it is a Jetson, whose GPU nvidia-smi says nothing about.
         tag: Makes the name of its process file its own.
         doubts: What trtexec said against its times so far; what it adds until the end becomes warnings.
     """
 
-    def __init__(self, target: Target, *, jetson: bool, tag: str, doubts: list[str]) -> None:
+    def __init__(self, target: Target, device: int, *, jetson: bool, tag: str, doubts: list[str]) -> None:
         self._target = target
         self._read: Callable[[str], Look | None] = read_tegra if jetson else read_smi
         self._pid = target.path(f"{tag}-watch.pid")
         self._doubts, self._known = doubts, len(doubts)
         self._looks: list[tuple[int, Look]] = []
-        command = ["sh", "-c", REMEMBER_PID, "sh", self._pid, *(WATCH_TEGRA if jetson else WATCH_SMI).split()]
+        command = ["sh", "-c", REMEMBER_PID, "sh", self._pid, *(WATCH_TEGRA.split() if jetson else [*WATCH_SMI.split(), str(device)])]
         self._process = subprocess.Popen(
             argv(target.prefix, command),
             stdin=subprocess.DEVNULL,

@@ -145,10 +145,10 @@ class TrtexecSession:
         return profile_of(self._engine.profiles, {name: array.shape for name, array in arrays.items()})
 
     def _shape_flags(self, arrays: Arrays) -> list[str]:
-        if not self._engine.profiles:
+        dynamic = {name: flags.dims(array.shape) for name, array in arrays.items() if name in self._engine.dynamic_inputs}
+        if not dynamic:
             return []  # a fixed shape may not be given
-        ranged = {name for profile in self._engine.profiles for name in profile}
-        said = self._say("shapes", flags.pairs({name: flags.dims(array.shape) for name, array in arrays.items() if name in ranged}))
+        said = self._say("shapes", flags.pairs(dynamic))
         index = self._profile(arrays)
         return [*said, *self._say("use profile", index)] if index else said
 

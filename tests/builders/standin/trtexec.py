@@ -155,7 +155,7 @@ def profiles(given: list[tuple[str, str]]) -> list[dict[str, dict[str, list[int]
     return [profile for profile in found if profile]
 
 
-def misbehave(log: Path | None) -> None:
+def misbehave() -> None:
     if MODE == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if MODE == "hangs-ignoring-term":
@@ -172,7 +172,7 @@ def misbehave(log: Path | None) -> None:
 def build(options: dict[str, str], given: list[tuple[str, str]]) -> None:
     if "onnx" not in options or not Path(options["onnx"]).is_file():
         fail(f"Could not open file {options.get('onnx')}")
-
+    misbehave()
     cache = Path(options["timingCacheFile"]) if "timingCacheFile" in options else None
     made = engines.build(
         Path(options["onnx"]),
@@ -184,7 +184,8 @@ def build(options: dict[str, str], given: list[tuple[str, str]]) -> None:
     )
     if made.error:
         fail(made.error)
-    misbehave(None)
+    if made.profiles and not any(-1 in shape for _, shape in made.inputs.values()):
+        fail("Static model does not take explicit shapes since the shape of inference tensors will be determined by the model itself")
     if MODE == "fails":
         say("[11/30/2026-10:00:01] [E] [TRT] Error Code 10: Internal Error (Could not find any implementation for node conv1.)")
         fail("Engine could not be created from network")
@@ -204,7 +205,9 @@ def infer(options: dict[str, str]) -> None:
     if loaded is None:
         fail("Engine deserialization failed")
         return
-    misbehave(None)
+    misbehave()
+    if "shapes" in options and not any(-1 in shape for _, shape in loaded.inputs.values()):
+        fail("Static model does not take explicit shapes since the shape of inference tensors will be determined by the model itself")
     ran = loaded.shapes(shapes(options.get("shapes", "")), int(options.get("useProfile", 0)))
     if isinstance(ran, str):
         fail(ran)

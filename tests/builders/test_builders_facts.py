@@ -1,0 +1,95 @@
+"""Facts, clocks and power of the target are read on the target: nvidia-smi and Jetson's tools are emulated by what they print."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from pipeline.builders.trtexec.facts import RemoteWatch, machine_facts
+from pipeline.builders.trtexec.target import Target
+
+NVIDIA_SMI = """
+case "$*" in
+*name,uuid*) echo "GPU A, GPU-1, 8.6, 580.1, Enabled"; echo "GPU B, GPU-2, 9.0, 580.1, Enabled";;
+*clocks.sm*) case "$*" in *"-i 1"*) ;; *) exit 9;; esac
+  while true; do echo "1410, 1593, 45, 210.5, 0x0000000000000004"; echo "1395, 1593, 46, 211.5, $THROTTLE"; sleep 0.05; done;;
+esac
+"""
+TEGRASTATS = """
+while true; do echo "11-30-2026 10:00:00 RAM 2/7MB EMC_FREQ 1%@2133 GR3D_FREQ 9%@[918] gpu@51.5C VDD_IN 9500mW/9000mW"; sleep 0.05; done
+"""
+NVPMODEL = 'echo "NV Power Mode: MAXN"; echo 0'
+
+
+@pytest.fixture
+def tools(tmp_path: Path):
+    """Makes a target whose PATH has the given tools."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+
+    def make(**scripts: str) -> Target:
+        for name, script in scripts.items():
+            file = folder / name.replace("_", "-")
+            file.write_text(f"#!/bin/sh\n{script}")
+            file.chmod(0o755)
+        return Target(["env", f"PATH={folder}:{os.environ['PATH']}"], str(tmp_path / "far"))
+
+    return make
+
+
+def watched(target: Target, *, jetson: bool, doubts: list[str] | None = None, device: int = 1):
+    watch = RemoteWatch(target, device, jetson=jetson, tag="t", doubts=doubts if doubts is not None else [])
+    time.sleep(0.6)
+    return watch.stop()
+
+
+def test_the_facts_are_those_of_the_chosen_gpu(tools):
+    facts = machine_facts(tools(nvidia_smi=NVIDIA_SMI), device=1)
+    assert (facts["gpu"], facts["compute_capability"], facts["driver"]) == ("GPU B", "9.0", "580.1")
+    assert "power_mode" not in facts
+
+
+def test_a_jetson_tells_its_power_mode(tools):
+    facts = machine_facts(tools(nvpmodel=NVPMODEL), device=0)
+    assert facts["power_mode"] == "NV Power Mode: MAXN | 0"
+    assert "gpu" not in facts
+
+
+def test_clocks_and_power_are_sampled_there(tools, monkeypatch):
+    monkeypatch.setenv("THROTTLE", "0x0")
+    found = watched(tools(nvidia_smi=NVIDIA_SMI), jetson=False)
+    assert found.facts["sm_clock_mhz"].startswith("1395/")
+    assert found.facts["throttling"] == "power cap"
+    assert found.warnings == []
+    assert len(found.clocks) >= 2
+    assert [moment for moment, _ in found.clocks] == sorted(moment for moment, _ in found.clocks)
+    assert found.unobserved == ["other processes on the GPU"]
+
+
+def test_a_slowdown_there_is_a_warning(tools, monkeypatch):
+    monkeypatch.setenv("THROTTLE", "0x40")
+    assert watched(tools(nvidia_smi=NVIDIA_SMI), jetson=False).warnings == ["the GPU was slowed down: thermal slowdown (hardware)"]
+
+
+def test_a_jetson_is_watched_by_tegrastats(tools):
+    found = watched(tools(tegrastats=TEGRASTATS), jetson=True)
+    assert found.facts["power_w"] == "9.5/9.5/9.5"
+    assert found.facts["sm_clock_mhz"] == "918/918/918"
+    assert "throttling" in found.unobserved
+
+
+def test_without_a_tool_everything_is_unobserved(tools):
+    found = watched(tools(), jetson=True)
+    assert found.facts == {}
+    assert {"sm_clock_mhz", "temperature_c", "power_w"} <= set(found.unobserved)
+
+
+def test_the_tool_is_ended_with_the_watch(tools, tmp_path):
+    watched(tools(tegrastats=TEGRASTATS), jetson=True)
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # a process that ended meanwhile
+            assert str(tmp_path / "tools" / "tegrastats").encode() not in path.read_bytes()
