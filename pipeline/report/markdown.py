@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pipeline.records.checkpoint import Checkpoint
 from pipeline.records.evidence import Evidence
 from pipeline.records.measurement import Measurement
 from pipeline.records.verdict import Finding, Rungs
 from pipeline.report import run_rows as rows
 from pipeline.report.estimate_view import profile_text
 from pipeline.report.ladder_view import LEGEND, engine_row, is_layer, layer_columns, layer_row, place
+from pipeline.report.masks_view import MASKS, mask_rows, summary
 from pipeline.report.next_step import next_step
 from pipeline.report.table import Column, md, md_table
 
@@ -20,6 +22,7 @@ def run_markdown(evidence: Evidence) -> str:
         [md(rows.summary(evidence))],
         _rules(evidence),
         _ladder(rows.ladder(evidence)),
+        _masks(evidence.train) if evidence.train else [],
         _measured(evidence.measure) if evidence.measure else [],
         [f"- {md(profile_text(bound))}" for bound in (evidence.gate.bounds if evidence.gate else ())],
         _findings(evidence.gate.findings if evidence.gate else []),
@@ -51,6 +54,11 @@ def _layer_row(rungs: Rungs) -> list[str]:
     why = rungs.texts.get(rungs.missed, "") if rungs.missed else ""
     texts = [text for text in (why, rungs.decision) if text]
     return [*layer_row(rungs), ", ".join(place(step) for step in rungs.above_gap) or "-", "; ".join(texts)]
+
+
+def _masks(checkpoint: Checkpoint) -> list[str]:
+    said = summary(checkpoint)
+    return ["## Masks", "", md(said), "", *md_table(MASKS, mask_rows(checkpoint))] if said else []
 
 
 def _measured(measured: Measurement) -> list[str]:

@@ -20,6 +20,7 @@ from pipeline.report.ladder_view import (
     place,
     why_missed,
 )
+from pipeline.report.masks_view import beyond_magnitude, summary
 from pipeline.report.next_step import next_step
 from pipeline.report.table import columns, text_table
 from pipeline.report.words import count, wrapped
@@ -32,7 +33,13 @@ LAYERS = 40
 
 def run_text(evidence: Evidence, width: int = 80) -> str:
     """The whole report as plain text of at most `width` columns, but for names that cannot be shortened."""
-    parts = [_head(evidence, width), _rules(evidence, width), _ladder(rows.ladder(evidence), width), _sure(evidence, width)]
+    parts = [
+        _head(evidence, width),
+        _rules(evidence, width),
+        _ladder(rows.ladder(evidence), width),
+        _masks(evidence, width),
+        _sure(evidence, width),
+    ]
     lines = [line for part in parts if part for line in (*part, "")]
     return "\n".join([*lines, *wrapped(f"next: {next_step(evidence)}", width)]) + "\n"
 
@@ -78,6 +85,11 @@ def _missed(missed: Missed) -> str:
     """`6 selected disproved for a, b: reason`."""
     many = f", for {missed.reasons} reasons (sparsegate explain tells each); {missed.layers[0]}" if missed.reasons > 1 else ""
     return f"{place(missed.step)} {MISSED[missed.rung]} {_some(missed.layers)}{many}: {missed.text or 'no reason was recorded'}"
+
+
+def _masks(evidence: Evidence, width: int) -> list[str]:
+    """Only where there is more to say than that masks go by magnitude: the Markdown has it by layer."""
+    return wrapped(summary(evidence.train), width) if evidence.train and beyond_magnitude(evidence.train) else []
 
 
 def _some(names: list[str]) -> str:

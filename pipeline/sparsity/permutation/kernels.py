@@ -203,18 +203,25 @@ def improve(
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def kick(data: np.ndarray, order: np.ndarray, now: np.ndarray, changed: np.ndarray, clock: int, seed: int, swaps: int) -> int:
-    """Swap random columns of random stripes, whatever it costs: the way out of a local optimum. Returns the clock."""
+def kick(data: np.ndarray, order: np.ndarray, now: np.ndarray, changed: np.ndarray, clock: int, seed: int) -> int:
+    """Rotate three random columns of three random stripes, whatever it costs: the way out of a local optimum.
+
+    No single pair of stripes can undo it. Returns the clock.
+    """
     np.random.seed(seed)
-    for _ in range(swaps):
-        i, j = _two_stripes(now.size)
-        a = 4 * i + np.random.randint(4)
-        b = 4 * j + np.random.randint(4)
-        held = order[a]
-        order[a] = order[b]
-        order[b] = held
-        clock += 1
-        for s in (i, j):
-            changed[s] = clock
-            now[s] = kept(data, order[4 * s], order[4 * s + 1], order[4 * s + 2], order[4 * s + 3])
+    i, j = _two_stripes(now.size)
+    k = i
+    while k in (i, j):
+        k = np.random.randint(now.size)
+    a = 4 * i + np.random.randint(4)
+    b = 4 * j + np.random.randint(4)
+    c = 4 * k + np.random.randint(4)
+    held = order[a]
+    order[a] = order[b]
+    order[b] = order[c]
+    order[c] = held
+    clock += 1
+    for s in (i, j, k):
+        changed[s] = clock
+        now[s] = kept(data, order[4 * s], order[4 * s + 1], order[4 * s + 2], order[4 * s + 3])
     return clock
