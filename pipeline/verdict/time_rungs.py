@@ -11,6 +11,7 @@ from pipeline.records.rung import Rung
 from pipeline.verdict.claims import ARM, OVER, Claim, together
 from pipeline.verdict.joining import build_of, nodes_of
 from pipeline.verdict.layer_times import GroupTime, compare
+from pipeline.verdict.names import why_missing
 
 
 class TimeRungs:
@@ -30,7 +31,7 @@ class TimeRungs:
     def of(self, layer: WeightedLayer) -> Claim:
         """How rung 7 stands for one weighted layer: yes only where every profiled shape says so."""
         if self._evidence.measure is None:
-            return Claim(Rung.UNKNOWN, "no measurement record: the measure stage has not run")
+            return Claim(Rung.UNKNOWN, why_missing(self._evidence, "measure"))
         if not self._evidence.measure.layers:
             return Claim(Rung.UNKNOWN, "no layer profile was taken")
         groups = self.groups_of(layer)
