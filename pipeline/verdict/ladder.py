@@ -79,10 +79,13 @@ def why_untrained(evidence: Evidence) -> Claim | None:
 
 
 def _onnx_model(evidence: Evidence) -> Claim | None:
-    model = evidence.run.sections.get("model") if evidence.run else None
-    if isinstance(model, Mapping) and model.get("onnx"):
-        return Claim(Rung.NOT_APPLICABLE, "the model came as ONNX: nothing was trained here")
-    return None
+    """The recipe says so; in the gate's own view, which has no run.json, an export without training and freezing does."""
+    if evidence.run is None:
+        given = evidence.export is not None and evidence.train is None and evidence.freeze is None
+    else:
+        model = evidence.run.sections.get("model")
+        given = isinstance(model, Mapping) and bool(model.get("onnx"))
+    return Claim(Rung.NOT_APPLICABLE, "the model came as ONNX: nothing was trained here") if given else None
 
 
 def _forced_build(evidence: Evidence) -> Claim | None:
