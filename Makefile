@@ -51,6 +51,7 @@ methods: setup
 docs: setup
 	$(BIN)/python -m pipeline.recipe.generate docs
 	$(BIN)/python -m pipeline.report.troubleshooting > docs/troubleshooting.md
+	$(BIN)/python tests/report/journey_docs.py
 
 clean:
 	rm -rf $(VENV) .contract .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -18,9 +18,11 @@ _DOORS = {
     "bench": "pipeline.api",
     "judge": "pipeline.api",
     "diff": "pipeline.api",
+    "explain": "pipeline.api",
+    "estimate": "pipeline.api",
 }
 
-__all__ = ["__version__", "bench", "check_onnx", "diff", "judge", "load_recipe", "read_log", "run"]
+__all__ = ["__version__", "bench", "check_onnx", "diff", "estimate", "explain", "judge", "load_recipe", "read_log", "run"]
 
 
 def __getattr__(name: str) -> Any:

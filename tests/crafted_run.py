@@ -97,7 +97,9 @@ def dense_won(item: WeightedLayer = TAIL) -> TacticLayer:
 
 
 def build(arm: str | None = "sparse", *layers: TacticLayer, number: int = 0, **more: object) -> Build:
-    found = list(layers) or [engine_layer(BODY), dense_won()]
+    flag = arm not in ("twin", "dense")
+    never = {"eligible": UNKNOWN, "timed": UNKNOWN, "selected": NO}
+    found = list(layers) or ([engine_layer(BODY), dense_won()] if flag else [engine_layer(BODY, **never), engine_layer(TAIL, **never)])
     base = Build(
         id=number,
         arm=arm,
@@ -105,7 +107,7 @@ def build(arm: str | None = "sparse", *layers: TacticLayer, number: int = 0, **m
         result="passed",
         tensorrt="10.3.0",
         log_level_seen="verbose",
-        sparsity="disabled" if arm in ("twin", "dense") else "enabled",
+        sparsity="enabled" if flag else "disabled",
         eligible=[item.name for item in found if item.eligible is YES],
         selected=[item.name for item in found if item.selected is YES],
         layers=found,

@@ -7,7 +7,7 @@ layers that are 2:4 where their operator reads them are counted packed, all othe
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, prod
 from pathlib import Path
 
@@ -147,6 +147,25 @@ def _packed(item: CheckedLayer) -> int:
 
 def _csr(item: CheckedLayer) -> int:
     return csr_bytes((item.shape or [0])[0], _nonzeros(item), _dtype(item))
+
+
+DEVICE: dict[str, str] = {
+    "weights": "weights",
+    "activation": "activations",
+    "scratch": "workspace",
+    "device_persistent": "persistent state",
+}
+"""Keys of a tactic record's memory -> use of device memory; the builder prints bytes."""
+
+
+def device_memory(said: Mapping[str, str]) -> dict[str, int]:
+    """Bytes on the device by use, from what a build's log says.
+
+    >>> device_memory({"scratch": "4194304", "host_persistent": "100", "weights": "1024 bytes", "peak_host": "12 MiB"})
+    {'weights': 1024, 'workspace': 4194304}
+    """
+    figures = {use: said[key].removesuffix(" bytes") for key, use in DEVICE.items() if key in said}
+    return {use: int(figure) for use, figure in figures.items() if figure.isdecimal()}
 
 
 def arm_sizes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -28,8 +28,11 @@ def diff_text(report: DiffReport, width: int = 80) -> str:
 
 
 def diff_markdown(report: DiffReport) -> str:
-    """The same with every layer."""
-    return _markdown(f"{report.a} against {report.b}", _diff_sections(report), _diff_summary(report), report.next)
+    """The same with every layer and the kernels' names."""
+    *others, (title, titles, rows) = _diff_sections(report)
+    kernels = [[*row, *_kernels(change)] for row, change in zip(rows, report.changes, strict=True)]
+    layers = (title, [*titles, *columns("A's kernel", "B's kernel")], kernels)
+    return _markdown(f"{report.a} against {report.b}", [*others, layers], _diff_summary(report), report.next)
 
 
 def stability_text(report: StabilityReport, width: int = 80) -> str:
@@ -81,7 +84,11 @@ def _diff_sections(report: DiffReport) -> list[Section]:
             columns("~of", "rung", "A", "B", "~why"),
             [[item.of, place(item.step), _mark(item.a), _mark(item.b), item.why] for item in report.rungs],
         ),
-        ("Layers, by time", columns(">delta ms", ">A ms", ">B ms", "change", "~A", "~B"), [_change(change) for change in report.changes]),
+        (
+            "Layers, by time",
+            columns(">delta ms", ">A ms", ">B ms", "change", "A", "B", "~layers"),
+            [_change(item) for item in report.changes],
+        ),
     ]
 
 
@@ -98,27 +105,26 @@ def _point(point: Point | None, unit: str) -> str:
 
 
 def _change(change: Change) -> list[str]:
+    """Times, kinds of change, what each side runs, and the layers' names."""
     times = [number(change.delta_ms), number(change.a_ms), number(change.b_ms)]
-    return [*times, ", ".join(kind.value for kind in change.kinds), *(_sides(change, pick) for pick in (_a, _b))]
+    return [*times, ", ".join(kind.value for kind in change.kinds), _runs(change.a), _runs(change.b), _names(change)]
 
 
-def _a(change: Change) -> list[Side]:
-    return change.a
+def _runs(sides: Sequence[Side]) -> str:
+    """`sparse fp16`; `-` for no layer; several layers' once each."""
+    texts = [" ".join(part for part in (side.kind if side.kind != "unknown" else "?", side.precision) if part) for side in sides]
+    return ", ".join(dict.fromkeys(texts)) or "-"
 
 
-def _b(change: Change) -> list[Side]:
-    return change.b
+def _names(change: Change) -> str:
+    """The layer, or `a; b -> c` where names or fusions differ."""
+    a, b = ("; ".join(side.layer for side in sides) for sides in (change.a, change.b))
+    return a or b if a == b or not a or not b else f"{a} -> {b}"
 
 
-def _sides(change: Change, pick: Callable[[Change], list[Side]]) -> str:
-    """Layers of one side, with what they run where it is known."""
-    return "; ".join(" ".join(part for part in (side.layer, _runs(side)) if part) for side in pick(change)) or "-"
-
-
-def _runs(side: Side) -> str:
-    facts = [side.kind if side.kind != "unknown" else None, side.precision, side.tactic]
-    known = ", ".join(fact for fact in facts if fact)
-    return f"({known})" if known else ""
+def _kernels(change: Change) -> list[str]:
+    """Kernel names of both sides."""
+    return ["; ".join(side.tactic or "?" for side in sides) or "-" for sides in (change.a, change.b)]
 
 
 def _stability_summary(report: StabilityReport) -> list[str]:

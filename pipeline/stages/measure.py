@@ -12,6 +12,7 @@ from pipeline.records.evidence import Evidence
 from pipeline.records.frozen import FrozenModel
 from pipeline.records.measurement import Measurement, Size
 from pipeline.records.quality import Quality
+from pipeline.records.tactics import TacticReport
 from pipeline.stages.base import Sections, Work, pick
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pipeline.sources.base import Data
 
 REVISION = 1
-NEEDS = ("train", "freeze", "export", "build")
+NEEDS = ("train", "freeze", "export", "build", "tactics")
 
 
 def key(sections: Sections, base: Path) -> dict[str, Any]:
@@ -113,10 +114,12 @@ def _sizes(engine: Engine, work: Work) -> Sequence[Size]:
     arm = next(arm for arm in work.record("export", OnnxArms).arms if arm.arm == engine.onnx_arm)
     frozen = work.record("freeze", FrozenModel) if "freeze" in work.upstream else None
     state = getattr(frozen, engine.onnx_arm, None)
+    build = next((build for build in work.record("tactics", TacticReport).builds if build.arm == engine.name), None)
     return storage.arm_sizes(
         engine.name,
         arm.check.layers,
         model=[work.file("export", arm.model)],
         plan=work.file("build", engine.plan),
         state_dict=work.file("freeze", state) if state else None,
+        memory=storage.device_memory(build.memory if build else {}),
     )

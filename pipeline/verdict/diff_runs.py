@@ -59,9 +59,9 @@ def _points(measured: Measurement) -> Iterator[tuple[tuple[str, str], Point]]:
     """Every figure of a measurement under its name and unit."""
     for timing in measured.timings:
         for quantile, found in timing.quantiles.items():
-            yield (f"{timing.arm} {timing.metric} {quantile} at {timing.shape}", "ms"), _point(found)
+            yield (f"{timing.arm} {quantile} {timing.metric} at {timing.shape}", "ms"), _point(found)
     for ratio in measured.ratios:
-        yield (f"{ratio.arm}/{ratio.over} {ratio.metric} {ratio.quantile} at {ratio.shape}", "x"), _point(ratio.ratio)
+        yield (f"{ratio.arm}/{ratio.over} {ratio.quantile} {ratio.metric} at {ratio.shape}", "x"), _point(ratio.ratio)
     for arm, evaluated in measured.quality.items():
         for item in evaluated:
             for head in item.heads:

@@ -9,6 +9,7 @@ from pipeline.records.measurement import Measurement, Ratio
 from pipeline.records.rung import Rung, Step
 from pipeline.records.verdict import Rungs
 from pipeline.verdict.claims import ARM, OVER, Claim, placed
+from pipeline.verdict.names import why_missing
 
 QUANTILE = "p50"
 METRICS = ("gpu_compute", "host_latency")
@@ -19,7 +20,7 @@ def engine_rungs(evidence: Evidence) -> list[Rungs]:
     """Rung 8, once per shape that was measured; one `engine` that is unknown where nothing was."""
     measured = evidence.measure
     if measured is None:
-        return [placed("engine", {Step.FASTER_ENGINE: Claim(Rung.UNKNOWN, "no measurement record: the measure stage has not run")})]
+        return [placed("engine", {Step.FASTER_ENGINE: Claim(Rung.UNKNOWN, why_missing(evidence, "measure"))})]
     shapes = dict.fromkeys((timing.profile, timing.shape) for timing in measured.timings)
     if not shapes:
         return [placed("engine", {Step.FASTER_ENGINE: Claim(Rung.UNKNOWN, "the measurement holds no timings")})]

@@ -20,15 +20,15 @@ class EngineLayers:
 
     def __init__(self, build: Build) -> None:
         self.build = build
-        self._by_node: dict[str, list[TacticLayer]] = defaultdict(list)
-        for layer in build.layers:
+        self._by_node: dict[str, list[int]] = defaultdict(list)
+        for place, layer in enumerate(build.layers):
             for node in nodes_of(layer):
-                self._by_node[node].append(layer)
+                self._by_node[node].append(place)
 
     def of(self, layer: WeightedLayer) -> list[TacticLayer]:
         """Engine layers that hold at least one node of a weighted layer, in the build's order, one per profile."""
-        found = {item.id: item for node in layer.onnx_nodes for item in self._by_node.get(node, ())}
-        return [item for item in self.build.layers if item.id in found] if len(found) > 1 else list(found.values())
+        places = {place for node in layer.onnx_nodes for place in self._by_node.get(node, ())}
+        return [self.build.layers[place] for place in sorted(places)]
 
 
 def build_of(report: TacticReport, arm: str) -> Build | None:

@@ -16,6 +16,7 @@ from pipeline.records.verdict import Rungs
 from pipeline.verdict.claims import ARM, Claim, placed
 from pipeline.verdict.engine_rungs import engine_rungs, service_rungs
 from pipeline.verdict.joining import build_of, weighted_layers
+from pipeline.verdict.names import why_missing
 from pipeline.verdict.tactic_rungs import TacticRungs
 from pipeline.verdict.time_rungs import TimeRungs
 
@@ -52,19 +53,24 @@ class _LayerJudge:
             return placed(layer.id, _kept_dense(claims, decision), _decision_text(decision))
         return placed(layer.id, claims, _decision_text(decision))
 
+    def _unknown(self, stage: str) -> Claim:
+        """No evidence, and why there is none."""
+        gone = getattr(self._evidence, stage) is None
+        return Claim(Rung.UNKNOWN, why_missing(self._evidence, stage) if gone else f"the {stage} record does not name this layer")
+
     def _masked(self, layer: WeightedLayer) -> Claim:
         decision = self._decisions.get(layer.id)
-        own = Claim(decision.proof, decision.text) if decision else Claim(Rung.UNKNOWN, "no train record names this layer")
+        own = Claim(decision.proof, decision.text) if decision else self._unknown("train")
         return self._untrained or own
 
     def _frozen_claim(self, layer: WeightedLayer) -> Claim:
         frozen = self._frozen.get(layer.id)
-        own = Claim(frozen.proof, frozen.text) if frozen else Claim(Rung.UNKNOWN, "no freeze record names this layer")
+        own = Claim(frozen.proof, frozen.text) if frozen else self._unknown("freeze")
         return self._untrained or own
 
     def _exported_claim(self, layer: WeightedLayer) -> Claim:
         exported = self._exported.get(layer.id)
-        return Claim(exported.proof, exported.text) if exported else Claim(Rung.UNKNOWN, "no export record names this layer")
+        return Claim(exported.proof, exported.text) if exported else self._unknown("export")
 
 
 def why_untrained(evidence: Evidence) -> Claim | None:
@@ -73,10 +79,13 @@ def why_untrained(evidence: Evidence) -> Claim | None:
 
 
 def _onnx_model(evidence: Evidence) -> Claim | None:
-    model = evidence.run.sections.get("model") if evidence.run else None
-    if isinstance(model, Mapping) and model.get("onnx"):
-        return Claim(Rung.NOT_APPLICABLE, "the model came as ONNX: nothing was trained here")
-    return None
+    """The recipe says so; in the gate's own view, which has no run.json, an export without training and freezing does."""
+    if evidence.run is None:
+        given = evidence.export is not None and evidence.train is None and evidence.freeze is None
+    else:
+        model = evidence.run.sections.get("model")
+        given = isinstance(model, Mapping) and bool(model.get("onnx"))
+    return Claim(Rung.NOT_APPLICABLE, "the model came as ONNX: nothing was trained here") if given else None
 
 
 def _forced_build(evidence: Evidence) -> Claim | None:

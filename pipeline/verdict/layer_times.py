@@ -39,10 +39,6 @@ class GroupTime(msgspec.Struct, frozen=True, kw_only=True):
     myelin: bool
     """A Myelin region is among the layers: its inside is not told apart."""
 
-    def at_node(self, node: str) -> bool:
-        """Whether the group holds an ONNX node."""
-        return node in self.nodes
-
 
 def compare(times: Sequence[LayerTime], *, arm: str, over: str, nodes: Mapping[str, Mapping[str, frozenset[str]]]) -> list[GroupTime]:
     """Groups of ONNX nodes that both arms hold, at every shape at which both were profiled.

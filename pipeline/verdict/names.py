@@ -19,3 +19,9 @@ def _onnx(evidence: Evidence) -> str:
         return "MODEL.onnx"
     folder = next((stage.folder for stage in evidence.run.stages if stage.stage == "export" and stage.folder), None)
     return f"engines/{evidence.run.recipe}/{folder}/{arm.model.path}" if folder else "MODEL.onnx"
+
+
+def why_missing(evidence: Evidence, stage: str) -> str:
+    """Why a stage left no record: it failed, or it has not run."""
+    status = next((item for item in (evidence.run.stages if evidence.run else ()) if item.stage == stage and item.status == "failed"), None)
+    return f"the {stage} stage failed: {status.error or 'no reason was recorded'}" if status else f"the {stage} stage has not run"

@@ -10,6 +10,7 @@ from pipeline.records.rung import Rung, Step
 from pipeline.records.tactics import Build, Pass, TacticLayer, TacticReport
 from pipeline.verdict.claims import ARM, Claim, together
 from pipeline.verdict.joining import EngineLayers, build_of, weighted_layers
+from pipeline.verdict.names import why_missing
 
 STEPS = (Step.ELIGIBLE, Step.TIMED, Step.SELECTED)
 
@@ -58,7 +59,7 @@ def _everywhere(evidence: Evidence) -> Claim | None:
     """What holds for all layers alike: no report, no sparse kernels in this backend, or no build of the sparse arm."""
     report = evidence.tactics
     if report is None:
-        return Claim(Rung.UNKNOWN, "no tactic record: the tactics stage has not run")
+        return Claim(Rung.UNKNOWN, why_missing(evidence, "tactics"))
     if not report.applicable:
         return Claim(Rung.NOT_APPLICABLE, report.why_not or "the backend has no sparse kernels")
     if build_of(report, ARM) is None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
 from pipeline.records.evidence import Evidence
 from pipeline.records.layers import WeightedLayer
 from pipeline.records.rung import Rung
 from pipeline.verdict.claims import ARM, OVER, Claim, together
 from pipeline.verdict.joining import build_of, nodes_of
 from pipeline.verdict.layer_times import GroupTime, compare
+from pipeline.verdict.names import why_missing
 
 
 class TimeRungs:
@@ -16,17 +20,18 @@ class TimeRungs:
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
         self.groups: list[GroupTime] = []
-        self._controls: list[GroupTime] = []
+        self._controls: dict[str, list[GroupTime]] = {}
         if evidence.measure:
             nodes = _engine_nodes(evidence)
             self.groups = compare(evidence.measure.layers, arm=ARM, over=OVER, nodes=nodes)
-            self._controls = _controls(evidence, nodes)
+            self._controls = _by_node(_controls(evidence, nodes))
+        self._by_node = _by_node(self.groups)
         self._simulated = evidence.measure.conditions.simulated if evidence.measure else None
 
     def of(self, layer: WeightedLayer) -> Claim:
         """How rung 7 stands for one weighted layer: yes only where every profiled shape says so."""
         if self._evidence.measure is None:
-            return Claim(Rung.UNKNOWN, "no measurement record: the measure stage has not run")
+            return Claim(Rung.UNKNOWN, why_missing(self._evidence, "measure"))
         if not self._evidence.measure.layers:
             return Claim(Rung.UNKNOWN, "no layer profile was taken")
         groups = self.groups_of(layer)
@@ -41,7 +46,7 @@ class TimeRungs:
     def _judge(self, group: GroupTime) -> Claim:
         """Rung 7 of a group, unless two engines with the same kernels differ as much at the same nodes."""
         claim = judge_group(group)
-        same = [item for item in self._controls if item.shape == group.shape and item.nodes & group.nodes and _leaves_out_1(item)]
+        same = [item for item in self._at(self._controls, sorted(group.nodes)) if item.shape == group.shape and _leaves_out_1(item)]
         if not same or claim.rung is Rung.UNKNOWN or same[0].ratio is None:
             return claim
         found = same[0].ratio
@@ -51,7 +56,12 @@ class TimeRungs:
 
     def groups_of(self, layer: WeightedLayer) -> list[GroupTime]:
         """The groups that hold one of the layer's nodes, over all shapes."""
-        return [group for group in self.groups if any(group.at_node(node) for node in layer.onnx_nodes)]
+        return self._at(self._by_node, layer.onnx_nodes)
+
+    @staticmethod
+    def _at(groups: Mapping[str, list[GroupTime]], nodes: Iterable[str]) -> list[GroupTime]:
+        found = {id(group): group for node in nodes for group in groups.get(node, ())}
+        return list(found.values())
 
 
 def _engine_nodes(evidence: Evidence) -> dict[str, dict[str, frozenset[str]]]:
@@ -60,6 +70,14 @@ def _engine_nodes(evidence: Evidence) -> dict[str, dict[str, frozenset[str]]]:
         return {}
     builds = {arm: build_of(evidence.tactics, arm) for arm in (ARM, OVER)}
     return {arm: {layer.name: nodes_of(layer) for layer in build.layers} for arm, build in builds.items() if build}
+
+
+def _by_node(groups: Iterable[GroupTime]) -> dict[str, list[GroupTime]]:
+    found: dict[str, list[GroupTime]] = defaultdict(list)
+    for group in groups:
+        for node in sorted(group.nodes):
+            found[node].append(group)
+    return found
 
 
 def _controls(evidence: Evidence, nodes: dict[str, dict[str, frozenset[str]]]) -> list[GroupTime]:

@@ -82,7 +82,7 @@ def test_runs_are_compared_in_environment_figures_rungs_and_layers(tmp_path):
     after = write_run(tmp_path / "b", c.evidence(run=c.run(id="later", provenance=provenance), tactics=report, measure=slower))
     output = invoke(before, after, "--format", "md").output
     assert "| TensorRT | 10.3.0 | 10.13.0 |" in output
-    assert "| sparse/dense gpu\\_compute p50 at batch=32 | 0.9x \\[0.88, 0.93\\] | 1.02x \\[1.01, 1.03\\] |" in output
+    assert "| sparse/dense p50 gpu\\_compute at batch=32 | 0.9x \\[0.88, 0.93\\] | 1.02x \\[1.01, 1.03\\] |" in output
     assert "| body | 6 selected | yes | NO | dense-faster" in output
     assert "| engine batch=32 | 8 faster-engine | yes | NO |" in output
     assert "selection, tactic" in output

@@ -137,7 +137,7 @@ class TestWeUpgradedTensorRTAndLostEightPercent:
         log = DATA / "tactics" / "two_builds_one_file.log"
         text = " ".join(sparsegate("diff", log, log, "--build", 0, "--build", 1).split())
         assert "TensorRT 8.4.2 10.14.1" in text
-        assert "selection a1 (dense) a1 (sparse)" in text
+        assert "selection dense sparse a1" in text
         assert "shows some of its layers only" in text
 
     def test_logs_of_two_networks_are_told(self):

@@ -20,6 +20,7 @@ from pipeline.records import io
 from pipeline.records.measurement import Size
 from pipeline.records.verdict import JudgedRule, RuleResult, Verdict
 from pipeline.report.differences import diff_markdown, diff_text
+from pipeline.report.next_step import UNDECIDED
 from pipeline.report.story_view import story_markdown, story_text
 from pipeline.report.words import number
 from pipeline.verdict import diagnosis, ladder
@@ -27,7 +28,7 @@ from pipeline.verdict.diff_runs import diff_runs
 from pipeline.verdict.story import tell
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-FIXED = {"1", "2", "3", "4", "5", "6", "7", "8", "9"} | {"2:4", "0"}
+FIXED = {str(rung) for rung in range(1, 10)} | {"2:4", "0"} | set(NUMBER.findall(" ".join(UNDECIDED.values())))
 """Rungs' numbers, and what the printers' own words say."""
 
 

@@ -10,7 +10,7 @@ from pipeline import codes
 from pipeline.records.arms import OnnxArm
 from pipeline.records.check import CheckedLayer, CheckedModel, CheckReport, CheckTotals, Outcome, RuleOutcome, Target
 from pipeline.records.evidence import Evidence
-from pipeline.records.measurement import Size
+from pipeline.records.measurement import EngineParity, Size
 from pipeline.records.rung import Rung
 from pipeline.records.tactics import Conflict
 from pipeline.verdict.diagnosis import SIGNS, diagnose
@@ -73,6 +73,7 @@ FAILED_RULE = [RuleOutcome(id="SG105", outcome=Outcome.FAIL, text="grouped convo
 INT8 = {"dtype": "int8", "two_four": True, "eligible": Rung.YES}
 
 
+ENGINE_PARITY = EngineParity(engine="sparse", against="twin", profile=0, shape="opt", probe="random", max_rel=0.5, passed=False)
 OTHER_SHAPE = measured(timings=[c.timing("sparse", 0.9, inputs={"x": [1, 256]})])
 
 
@@ -90,6 +91,7 @@ CASES = {
         (parity(passed=False, max_abs=0.5), "worst difference 0.5"),
         (parity(rows_identical=False), "equal rows gave other outputs"),
         (parity(repeatable=False), "the same call gave other outputs"),
+        (measured(parity=[ENGINE_PARITY]), "sparse against twin at opt of profile 0 (random inputs): 0.5 of the largest output"),
     ],
     "SG503": [(twin(c.engine_layer(c.BODY)), c.SPARSE_KERNEL)],
     "SG504": [(build(conflicts=[Conflict(code="count-and-list-disagree", layers=["a"], text="Chose 0, list of 2")]), "Chose 0, list of 2")],
@@ -126,7 +128,7 @@ CASES = {
 
 WITHOUT = {
     "SG501": [c.evidence(), c.evidence(freeze=None)],
-    "SG502": [c.evidence(), c.evidence(export=None, freeze=None)],
+    "SG502": [c.evidence(), c.evidence(export=None, freeze=None), measured(parity=[replace(ENGINE_PARITY, passed=True)])],
     "SG503": [twin(DENSE_BODY), c.on_onnxruntime()],
     "SG504": [c.evidence()],
     "SG505": [c.evidence(), c.evidence(measure=None)],

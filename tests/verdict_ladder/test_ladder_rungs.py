@@ -58,6 +58,12 @@ def test_an_onnx_model_has_rungs_1_and_2_not_applicable():
     assert body.proven is Step.FASTER_LAYER
 
 
+def test_the_gate_which_sees_no_run_json_knows_an_onnx_model_by_its_records():
+    body = rows(c.evidence(run=None, train=None, freeze=None))["body"]
+    assert [body.steps[step] for step in LAYER_STEPS[:2]] == [Rung.NOT_APPLICABLE] * 2
+    assert rows(c.evidence(run=None, freeze=None))["body"].steps[Step.FROZEN] is Rung.UNKNOWN
+
+
 def test_forced_sparsity_makes_rungs_1_and_2_not_applicable():
     report = c.tactic_report(c.build("sparse", sparsity="forced"))
     body = rows(c.evidence(tactics=report))["body"]

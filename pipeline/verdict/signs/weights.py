@@ -34,7 +34,17 @@ def other_outputs(evidence: Evidence) -> list[str]:
             kinds += [] if item.repeatable else ["the same call gave other outputs"]
             kinds += [] if item.passed else [f"worst difference {item.max_abs:.3g}, relative {item.max_rel:.3g}"]
             found.append(f"export: {item.arm} at batch {item.batch}: {', '.join(kinds)}")
-    return found
+    return [*found, *_other_engines(evidence)]
+
+
+def _other_engines(evidence: Evidence) -> list[str]:
+    """Engines whose outputs differ from those of an engine or file of the same weights."""
+    return [
+        f"measure: {item.engine} against {item.against} at {item.shape} of profile {item.profile} ({item.probe} inputs): "
+        f"{item.max_rel:.3g} of the largest output, {item.new_nonfinite} values newly NaN or infinite"
+        for item in (evidence.measure.parity if evidence.measure else ())
+        if not item.passed
+    ]
 
 
 def checked_layers(evidence: Evidence) -> list[CheckedLayer]:
