@@ -27,6 +27,41 @@ For completion and checks in an editor, put this line first (the path is the sch
 # yaml-language-server: $schema=../docs/schema/recipe.json
 ```
 
+The shortest recipe names a model, data and budgets; everything else has a default:
+
+```yaml
+name: mine
+model: {python: model.py:build}
+data: {python: data.py:splits}
+gate:
+  rules:
+    - {kind: quality, drop_at_most: 0.01}
+    - {kind: rungs, rung: exported, at_least: all}
+```
+
+with two Python files beside it that need nothing of sparsegate:
+
+```python
+# model.py
+from torch import nn
+
+
+def build():
+    return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+```
+
+```python
+# data.py
+import numpy as np
+
+
+def splits():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 64)).astype(np.float32)
+    y = x[:, :10].argmax(axis=1)
+    return {"train": (x[:2000], y[:2000]), "select": (x[2000:2300], y[2000:2300]), "test": (x[2300:], y[2300:])}
+```
+
 **Trust.** A recipe may name Python code and commands, and running it runs them: treat a recipe like a Makefile.
 
 **Paths** start at the recipe's folder. `path.py:callable` names a callable in a file there; modules beside that file can

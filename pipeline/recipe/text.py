@@ -122,6 +122,7 @@ class _Walk:
     def __init__(self, label: str, marked: bool) -> None:
         self.label, self.marked = label, marked
         self.problems: list[Problem] = []
+        self.overflown = False
         self.keys: dict[Path_, str] = {}
         self.spots: dict[Path_, str] = {}
 
@@ -134,9 +135,16 @@ class _Walk:
 
     def value(self, node: Node, path: Path_, parents: tuple[int, ...]) -> Any:
         self.spots[path] = self.place(node)
-        if id(node) in parents or len(parents) >= MAX_DEPTH or len(self.spots) > MAX_NODES:
-            if len(self.problems) < 1 or len(self.spots) <= MAX_NODES:
-                self.problem(node, f"holds itself, more than {MAX_DEPTH} levels, or more than {MAX_NODES} values")
+        if len(self.spots) > MAX_NODES:
+            if not self.overflown:
+                self.problem(node, f"a recipe of more than {MAX_NODES} values")
+            self.overflown = True
+            return None
+        if id(node) in parents:
+            self.problem(node, "a value that holds itself")
+            return None
+        if len(parents) >= MAX_DEPTH:
+            self.problem(node, f"nested deeper than {MAX_DEPTH} levels")
             return None
         if isinstance(node, MappingNode):
             return dict(self.items(node, path, (*parents, id(node))))

@@ -17,7 +17,8 @@ class Split(Protocol):
     """Indexable samples, batched as numpy arrays so that nothing that only measures needs torch.
 
     A training split may also have `augmented(index, rng)`: like `batch`, with random changes drawn from `rng`
-    (a `numpy.random.Generator`) alone, so that the same seed trains the same weights.
+    (a `numpy.random.Generator`) alone, so that the same seed trains the same weights; and `reads_ahead = True` where its
+    methods draw from no global generator, so that training may read the next batch in a thread.
     """
 
     def __len__(self) -> int: ...

@@ -37,6 +37,9 @@ class ImageSplit:
         workers: Threads that decode (Pillow works outside Python's lock).
     """
 
+    reads_ahead = True
+    """Nothing here draws from global generators: training may read the next batch while it computes."""
+
     def __init__(
         self,
         folder: Path,

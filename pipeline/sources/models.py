@@ -96,6 +96,8 @@ def _no_such(kind: str, name: str, known: list[str]) -> InputError:
 def _onnx(path: Path, inputs: tuple[str, ...], heads: tuple[str, ...]) -> ModelSource:
     if not path.is_file():
         raise InputError(f"there is no ONNX file {path}", where="model.onnx", hint="paths in a recipe start at the recipe's folder")
+    if path.stat().st_size == 0:
+        raise InputError("the ONNX file is empty", where=str(path), hint="export the model again")
 
     def build() -> Any:
         raise InputError("an onnx model has no torch module: it enters the chain at export", where=str(path))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
+import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +17,8 @@ FILES = ("checkpoint", "onnx", "npz")
 FOLDERS = ("imagefolder",)
 CODE = ("python",)
 HASHERS = 8
+LOCATION = re.compile(rb"\n\x08location\x12")
+"""A tensor's external_data entry: field 1 of StringStringEntryProto is `location`, field 2 the path behind it."""
 
 
 def digests(section: Mapping[str, Any], base: Path) -> dict[str, str]:
@@ -74,9 +78,29 @@ def _file(path: Path, name: str) -> str:
 
 
 def _external(path: Path, name: str) -> dict[str, str]:
-    """The weights that an ONNX file keeps beside itself (`model.onnx.data`, or `.onnx_data`)."""
-    beside = [path.with_name(path.name + suffix) for suffix in (".data", "_data")] if path.suffix == ".onnx" else []
-    return {f"{name}{other.name[len(path.name) :]}": sha256_file(other) for other in beside if other.is_file()}
+    """The files that an ONNX file says its weights are kept in, found without reading it as ONNX."""
+    if path.suffix != ".onnx" or path.stat().st_size == 0:
+        return {}
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        locations = {text for match in LOCATION.finditer(data) if (text := _text_at(data, match.end()))}
+    folder = path.parent.resolve()
+    beside = {location: (folder / location).resolve() for location in sorted(locations)}
+    return {
+        (Path(name).parent / location).as_posix(): sha256_file(other)
+        for location, other in beside.items()
+        if other.is_file() and other.is_relative_to(folder)
+    }
+
+
+def _text_at(data: mmap.mmap, start: int) -> str:
+    """The text behind a protobuf length at an offset; empty where that is none."""
+    length = shift = 0
+    for position in range(start, min(start + 3, len(data))):
+        length |= (data[position] & 0x7F) << shift
+        shift += 7
+        if data[position] < 0x80:
+            return data[position + 1 : position + 1 + length].decode("utf-8", "replace").replace("\0", "")
+    return ""
 
 
 def folder_digest(folder: Path) -> str:

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 def arms_of_onnx(work: Work) -> OnnxArms:
     """The file as it is, or (with `model.prune`) as the dense arm beside a copy that is pruned 2:4 on its deployed axes."""
+    from pipeline import sources
+
     model = work.section("model")
-    source = work.base / model["onnx"]
-    if not source.is_file():
-        raise InputError("no such ONNX file", where=str(source), hint="model.onnx is relative to the recipe")
+    source = sources.model_source(model, work.base).onnx
+    assert source is not None
     given = copy_model(source, work.folder / ("dense.onnx" if model["prune"] else "sparse.onnx"))
     files = {"dense": given, "sparse": _pruned(given, work)} if model["prune"] else {"sparse": given}
     arms = [_arm(name, path, work) for name, path in files.items()]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.errors import InputError, StageError
 from pipeline.progress import Progress, silent
 from pipeline.training import resume
+from pipeline.training.fetching import fetched
 from pipeline.training.history import FILE, EpochRow, History, write_rows
 from pipeline.training.objectives import Objective, objectives
 from pipeline.training.outputs import Split, by_head, predict
@@ -146,10 +147,11 @@ class _Phase:
         rng = np.random.default_rng(own)
         self.model.train()
         total, rate = 0.0, 0.0
-        for step, index in enumerate(np.array_split(rng.permutation(len(self.split)), self.steps)):
+        parts = np.array_split(rng.permutation(len(self.split)), self.steps)
+        for step, (index, (inputs, targets)) in enumerate(fetched(self.split, parts, rng)):
             done = epoch * self.steps + step
             rate = self._rate(done)
-            loss = self._step(index, rng, rate)
+            loss = self._step(inputs, targets, rate)
             if not math.isfinite(loss):
                 raise StageError(
                     f"the loss is {loss} in epoch {epoch + 1}, step {step + 1}",
@@ -169,14 +171,12 @@ class _Phase:
             warmup=float(self.phase.get("warmup_epochs", 0.0)) * self.steps,
         )
 
-    def _step(self, index: np.ndarray, rng: np.random.Generator, rate: float) -> float:
+    def _step(self, inputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray], rate: float) -> float:
         import torch
 
         def move(value: np.ndarray) -> Tensor:
             return torch.from_numpy(value).to(self.fabric.device)
 
-        augmented = getattr(self.split, "augmented", None)
-        inputs, targets = augmented(index, rng) if augmented else self.split.batch(index)
         for group in self.raw_optimizer.param_groups:
             group["lr"] = rate
         found = by_head(self.wrapped(*map(move, inputs.values())), self.goals)

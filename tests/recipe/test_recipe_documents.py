@@ -21,6 +21,21 @@ def test_generated_documents_are_current(name):
     assert path.is_file() and path.read_text() == generated()[name], "run `make docs`"
 
 
+def test_the_example_of_the_page_is_a_recipe_that_works(tmp_path):
+    from pipeline import sources
+
+    blocks = re.findall(r"```(?:yaml|python)\n(.*?)```", (ROOT / "docs" / "recipes.md").read_text(), flags=re.S)
+    recipe = next(block for block in blocks if block.startswith("name: mine"))
+    (tmp_path / "mine.yaml").write_text(recipe)
+    for name in ("model.py", "data.py"):
+        (tmp_path / name).write_text(next(block for block in blocks if block.startswith(f"# {name}")))
+    assert CliRunner().invoke(group, ["validate", str(tmp_path / "mine.yaml")]).exit_code == 0
+    loaded = load_recipe(tmp_path / "mine.yaml")
+    model = sources.model_source(loaded.sections["model"], loaded.base).make(0)
+    data = sources.data_source(loaded.sections["data"], loaded.base, loaded.sections["model"])
+    assert (model[0].in_features, [len(split) for split in (data.train, data.select, data.test)]) == (64, [2000, 300, 700])
+
+
 def test_every_key_is_described():
     assert [path for path, info in words.keys().items() if not (info.description or "").strip()] == []
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pipeline.cli import group
 from pipeline.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 QUICKSTART = str(ROOT / "recipes" / "quickstart.yaml")
 
 
@@ -91,6 +93,23 @@ def test_a_gpu_is_needed_only_where_the_recipe_says_cuda(monkeypatch):
     assert validate(QUICKSTART).exit_code == 0
     result = validate(QUICKSTART, "--set", "train.device=cuda")
     assert result.exit_code == 2 and "NVML finds none" in result.output
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"\x00\x01", b"name: r\nmodel: {python: 'm.py:b"], ids=["missing", "empty", "binary", "truncated"]
+)
+@pytest.mark.parametrize("command", ["validate", "run"])
+def test_the_command_says_once_what_is_wrong_with_a_file_and_exits_with_2(tmp_path, content, command):
+    path = tmp_path / "r.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    result = subprocess.run(
+        [sys.executable, "-m", "pipeline", command, str(path)], capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT
+    )
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"sparsegate: {path}")
+    assert "Traceback" not in result.stderr and len(result.stderr.splitlines()) <= 3
+    assert [entry.name for entry in tmp_path.iterdir()] == ([] if content is None else ["r.yaml"])
 
 
 def test_a_wrong_recipe_is_an_error_with_its_place(tmp_path):

@@ -14,6 +14,7 @@ from pipeline.records.run import Run
 from pipeline.run import all_runs
 
 KILLED = -9
+pytestmark = pytest.mark.xdist_group("faults")  # one server and one whole run for all of them
 
 
 @pytest.fixture(scope="module")

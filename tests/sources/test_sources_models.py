@@ -13,6 +13,7 @@ MODEL = "import torch\nfrom blocks import width\ndef build(n=3):\n    return tor
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "m.py").write_text(MODEL)
+    (tmp_path / "empty.onnx").touch()
     (tmp_path / "blocks.py").write_text("def width():\n    return 4\n")
     return tmp_path
 
@@ -60,6 +61,7 @@ def test_a_checkpoint_is_put_into_every_new_model(folder):
         ({"torchvision": "vit_b_17"}, "did you mean vit_b_16"),
         ({"torchvision": "resnet18", "args": {"nonsense": 1}}, "cannot make resnet18 with these args"),
         ({"onnx": "none.onnx"}, "there is no ONNX file"),
+        ({"onnx": "empty.onnx"}, "the ONNX file is empty"),
     ],
 )
 def test_what_cannot_be_built_is_one_clear_error(folder, section, message):

@@ -63,10 +63,25 @@ def test_renaming_and_hiding_images_changes_the_folder_and_hidden_files_do_not(f
     assert folder_digest(folder / "images") != before
 
 
-def test_weights_beside_an_onnx_file_are_read_too(folder):
-    (folder / "m.onnx").write_bytes(b"1")
-    (folder / "m.onnx.data").write_bytes(b"2")
-    assert set(digests({"onnx": "m.onnx"}, folder)) == {"m.onnx", "m.onnx.data"}
+@pytest.mark.parametrize("location", ["m.onnx.data", "weights/all of it.bin", "w" * 150])
+def test_weights_that_an_onnx_file_keeps_elsewhere_are_read_too(folder, location):
+    import numpy as np
+    import onnx
+    from onnx import helper, numpy_helper
+
+    graph = helper.make_graph([], "g", [], [], [numpy_helper.from_array(np.ones(4, np.float32), "w")])
+    (folder / "weights").mkdir()
+    onnx.save(helper.make_model(graph), folder / "m.onnx", save_as_external_data=True, location=location, size_threshold=0)
+    before = digests({"onnx": "m.onnx"}, folder)
+    assert set(before) == {"m.onnx", location}
+    (folder / location).write_bytes(b"other weights...")
+    assert digests({"onnx": "m.onnx"}, folder)[location] != before[location]
+
+
+def test_an_onnx_file_that_points_out_of_its_folder_reads_nothing_there(folder):
+    (folder / "sub").mkdir()
+    (folder / "sub" / "m.onnx").write_bytes(b"\n\x08location\x12\x0c../unused.py\n\x08location\x12\x85")
+    assert set(digests({"onnx": "sub/m.onnx"}, folder)) == {"sub/m.onnx"}
 
 
 @pytest.mark.parametrize("section", [{"npz": "no.npz"}, {"python": "no.py:f"}, {"imagefolder": "no"}, {"files": ["no"]}])

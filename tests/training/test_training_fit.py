@@ -306,6 +306,40 @@ def test_the_augmented_batch_is_trained_on_and_the_plain_one_scored(tmp_path):
     assert first == Augmented.drawn and len(first) == 4 * 5 and len(set(first)) == len(first)
 
 
+def test_reading_ahead_changes_nothing_but_the_threads(tmp_path):
+    import threading
+
+    class Augmented(Blobs):
+        reads_ahead = False
+        threads: set[str] = set()
+
+        def augmented(self, index, rng):
+            self.threads.add(threading.current_thread().name)
+            inputs, targets = self.batch(index)
+            return {"x": inputs["x"] + rng.normal(scale=0.1, size=inputs["x"].shape).astype(np.float32)}, targets
+
+    class Ahead(Augmented):
+        reads_ahead = True
+        threads: set[str] = set()
+
+    plain, ahead = model(), model()
+    fit(plain, tmp_path / "plain", split=Augmented())
+    fit(ahead, tmp_path / "ahead", split=Ahead())
+    assert weights(plain) == weights(ahead)
+    assert Augmented.threads == {"MainThread"} and "MainThread" not in Ahead.threads
+
+
+def test_an_error_while_reading_ahead_reaches_the_caller(tmp_path):
+    class Broken(Blobs):
+        reads_ahead = True
+
+        def batch(self, index):
+            raise InputError("cannot read the image", where="a.png")
+
+    with pytest.raises(InputError, match="cannot read the image"):
+        fit(model(), tmp_path, split=Broken())
+
+
 def test_global_generators_and_threads_are_as_before(tmp_path):
     import random
 
