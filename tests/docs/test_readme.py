@@ -69,3 +69,14 @@ def test_every_command_has_help_that_says_what_it_does(name):
 def test_ci_runs_the_readmes_test_command():
     assert "make test" in commands(ROOT / "README.md")
     assert re.search(r"^make test$", (ROOT / ".ci" / "run").read_text(), flags=re.M)
+
+
+def test_the_selection_report_that_is_shown_is_what_the_command_prints(monkeypatch):
+    from click.testing import CliRunner
+
+    text = (ROOT / "README.md").read_text()
+    shown = text[text.index("<!-- tactics:begin -->") : text.index("<!-- tactics:end -->")]
+    first, *lines = shown.split("```")[1].splitlines()[1:]
+    monkeypatch.chdir(ROOT)
+    printed = CliRunner().invoke(group, shlex.split(first)[2:])
+    assert printed.output.splitlines() == lines

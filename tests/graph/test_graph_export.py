@@ -107,7 +107,7 @@ def test_a_model_that_cannot_be_exported_is_a_stage_error(tmp_path):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x if float(x.sum()) > 0 else -x
 
-    with pytest.raises(StageError, match="torch.onnx.export failed"):
+    with pytest.raises(StageError, match=r"torch\.onnx\.export failed"):
         export_model(
             Branching(),
             {"x": torch.randn(2, 3)},
