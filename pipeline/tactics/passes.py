@@ -11,7 +11,6 @@ from pipeline.records.tactics import Conflict, Truncated
 from pipeline.tactics.names import profile_of
 from pipeline.tactics.sparsity import Listed, Pair, agrees
 
-
 MAX_COMPARED = 64
 """Passes that one pass is compared with: no build prints so many that overlap, and a damaged file must not cost their square."""
 
