@@ -26,9 +26,8 @@ __all__ = [
     "get",
 ]
 
-REGISTRY: dict[str, Code] = {
-    code.id: code for table in (RULES, HINTS, DECISIONS, REASONS, CONFLICTS, FINDINGS, DIAGNOSES) for code in table
-}
+_TABLES = (RULES, HINTS, DECISIONS, REASONS, CONFLICTS, FINDINGS, DIAGNOSES)
+REGISTRY: dict[str, Code] = {code.id: code for table in _TABLES for code in table}
 
 
 def get(code: str) -> Code:

@@ -1,9 +1,9 @@
-"""Each format combination in a few numbers: how many tactics of each class, the fastest of each, and the choice."""
+"""Each format combination in a few numbers: the fastest tactic of each class, and the choice; and the same by layer."""
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,100 +17,153 @@ CLASSES = ("sparse", "dense", "unknown")
 ABSENT = -1
 VECTORISE_FROM = 20_000
 """Timed tactics from which importing numpy (80 ms) is repaid."""
+ROWS_AT_ONCE = 20_000
+"""Bounds the memory of the vectorised way."""
 
 
 class Condensed(msgspec.Struct):
-    """By combination row: three counts, three indices of the fastest timed tactic by class, and the index of the choice.
+    """Indices of timed tactics; ABSENT where there is none: no tactic of a class, or a choice whose timing line is missing."""
 
-    An index is ABSENT where there is none: no tactic of that class, or a choice whose timing line is missing.
-    """
+    best: array[int]
+    """The fastest of each class: entry `row * len(CLASSES) + class`."""
+    winner: array[int]
+    """The choice, by combination row."""
+    counts: dict[int, list[int]]
+    """Layer number -> timed tactics by class, over all of its combinations."""
+    fastest: dict[int, list[int]]
+    """Layer number -> the fastest of each class, over all of its combinations."""
+    starts: array[int]
+    """First tactic of each combination row."""
 
-    counts: Sequence[Sequence[int]]
-    best: Sequence[Sequence[int]]
-    winner: Sequence[int]
-    of_layer: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
-    """By layer number: the three counts and the three fastest over all of its combinations."""
-    row_of: Callable[[int], int] = lambda index: ABSENT
-    """The combination of a timed tactic."""
+    def row_of(self, index: int) -> int:
+        """The combination of a timed tactic."""
+        return bisect_right(self.starts, index) - 1
+
+    def best_of(self, row: int, kind: int) -> int:
+        """The fastest tactic of one class in one combination."""
+        return self.best[row * len(CLASSES) + kind]
 
 
 def condense(tables: Tables) -> Condensed:
     """Condense all combinations of a build; both ways give the same."""
-    return _with_numpy(tables) if tables.cursor >= VECTORISE_FROM else _plainly(tables)
+    return with_numpy(tables) if tables.cursor >= VECTORISE_FROM else plainly(tables)
 
 
-def _plainly(tables: Tables) -> Condensed:
+def plainly(tables: Tables) -> Condensed:
+    """In plain Python: for small logs."""
     order = {name: i for i, name in enumerate(CLASSES)}
-    by_layer: dict[int, tuple[list[int], list[int]]] = {}
-    counts: list[list[int]] = []
-    best: list[list[int]] = []
-    winners: list[int] = []
+    found = Condensed(array("i"), array("i"), {}, {}, tables.rows[START::STRIDE])
     for row in range(len(tables)):
-        count, fastest, winner = [0, 0, 0], [ABSENT] * 3, ABSENT
+        layer = tables.rows[row * STRIDE + LAYER]
+        counts = found.counts.setdefault(layer, [0] * len(CLASSES))
+        fastest = found.fastest.setdefault(layer, [ABSENT] * len(CLASSES))
+        best, winner = [ABSENT] * len(CLASSES), ABSENT
         wanted = tables.rows[row * STRIDE + WINNER] if tables.chosen(row) else None
         for i in tables.span(row):
             kind = order[tables.class_at(i)]
-            count[kind] += 1
-            if fastest[kind] == ABSENT or tables.ms[i] < tables.ms[fastest[kind]]:
-                fastest[kind] = i
-            if tables.id[i] == wanted and (winner == ABSENT or tables.ms[i] < tables.ms[winner]):
-                winner = i
-        counts.append(count)
-        best.append(fastest)
-        winners.append(winner)
-        layer = tables.rows[row * STRIDE + LAYER]
-        known = by_layer.setdefault(layer, ([0, 0, 0], [ABSENT] * 3))
-        _add(known, count, fastest, tables)
-    return Condensed(counts, best, winners, dict(by_layer), _row_finder(tables))
+            counts[kind] += 1
+            best[kind] = _faster(tables, best[kind], i)
+            if tables.id[i] == wanted:
+                winner = _faster(tables, winner, i)
+        for kind, index in enumerate(best):
+            fastest[kind] = _faster(tables, fastest[kind], index)
+        found.best.extend(best)
+        found.winner.append(winner)
+    return found
 
 
-def _add(known: tuple[list[int], list[int]], count: list[int], fastest: list[int], tables: Tables) -> None:
-    for kind, index in enumerate(fastest):
-        known[0][kind] += count[kind]
-        before = known[1][kind]
-        if index != ABSENT and (before == ABSENT or tables.ms[index] < tables.ms[before]):
-            known[1][kind] = index
+def _faster(tables: Tables, a: int, b: int) -> int:
+    """The faster of two tactics, the first of equals; either may be ABSENT."""
+    if a == ABSENT or b == ABSENT:
+        return max(a, b)
+    return b if tables.ms[b] < tables.ms[a] else a
 
 
-def _row_finder(tables: Tables) -> Callable[[int], int]:
-    starts = tables.rows[START::STRIDE]
-    return lambda index: bisect_right(starts, index) - 1
-
-
-def _with_numpy(tables: Tables) -> Condensed:
+def with_numpy(tables: Tables) -> Condensed:
+    """With numpy, some thousand combinations at a time."""
     import numpy as np
 
     rows = np.frombuffer(tables.rows, np.uint64).reshape(-1, STRIDE)
-    total = tables.cursor
-    starts = rows[:, START].astype(np.int64)
-    sizes = np.diff(starts, append=total)
-    of = np.repeat(np.arange(len(rows)), sizes)
-    ms = np.frombuffer(tables.ms, np.float64)[:total]
-    kernel = np.frombuffer(tables.kernel, np.int32)[:total]
-    codes = np.array([CLASSES.index(name) for name in tables.classes] + [CLASSES.index("unknown")], np.int8)
-    kinds = codes[kernel]
-    counts = np.bincount(of * len(CLASSES) + kinds, minlength=len(rows) * len(CLASSES)).reshape(-1, len(CLASSES))
-    best = np.stack([_fastest(ms, of, kinds == kind, len(rows)) for kind in range(len(CLASSES))], axis=1)
-    wanted = np.where(rows[:, CHOSEN] != 0, rows[:, WINNER], NONE)
-    winner = _fastest(ms, of, np.frombuffer(tables.id, np.uint64)[:total] == wanted[of], len(rows))
-    winner[rows[:, CHOSEN] == 0] = ABSENT
+    starts = np.append(rows[:, START].astype(np.int64), tables.cursor)
+    counts = np.zeros((len(rows), len(CLASSES)), np.int64)
+    best, winner = array("i"), array("i")
+    for first in range(0, len(rows), ROWS_AT_ONCE):
+        last = min(len(rows), first + ROWS_AT_ONCE)
+        some = _Some(tables, rows[first:last], starts[first : last + 1])
+        counts[first:last] = some.counts()
+        best.frombytes(np.stack([some.fastest(some.kinds == kind) for kind in range(len(CLASSES))], axis=1).astype(np.int32).tobytes())
+        winner.frombytes(some.winners().astype(np.int32).tobytes())
     layers, layer_of = np.unique(rows[:, LAYER], return_inverse=True)
-    in_layer = layer_of[of]
-    layer_counts = np.bincount(in_layer * len(CLASSES) + kinds, minlength=len(layers) * len(CLASSES)).reshape(-1, len(CLASSES))
-    layer_best = np.stack([_fastest(ms, in_layer, kinds == kind, len(layers)) for kind in range(len(CLASSES))], axis=1)
-    of_layer = dict(zip(layers.tolist(), zip(layer_counts.tolist(), layer_best.tolist())))
-    return Condensed(counts.tolist(), best.tolist(), winner.tolist(), of_layer, _row_finder(tables))
+    by_layer = np.stack([np.bincount(layer_of, weights=counts[:, kind], minlength=len(layers)) for kind in range(len(CLASSES))], axis=1)
+    indices = np.frombuffer(best, np.int32).reshape(-1, len(CLASSES))
+    ms = np.frombuffer(tables.ms, np.float64)
+    fastest = np.full((len(layers), len(CLASSES)), ABSENT, np.int64)
+    for kind in range(len(CLASSES)):
+        at = np.flatnonzero(indices[:, kind] != ABSENT)
+        where = first_smallest(ms[indices[at, kind]], layer_of[at], len(layers))
+        known = where != ABSENT
+        fastest[known, kind] = indices[at[where[known]], kind]
+    names = layers.tolist()
+    return Condensed(
+        best,
+        winner,
+        dict(zip(names, by_layer.astype(np.int64).tolist())),
+        dict(zip(names, fastest.tolist())),
+        tables.rows[START::STRIDE],
+    )
 
 
-def _fastest(ms: np.ndarray, of: np.ndarray, mask: np.ndarray, rows: int) -> np.ndarray:
-    """By row, the index of the smallest time among the masked entries (the first of equals), or ABSENT."""
+class _Some:
+    """A stretch of combinations, and the columns of their timed tactics."""
+
+    def __init__(self, tables: Tables, rows: np.ndarray, starts: np.ndarray) -> None:
+        import numpy as np
+
+        self.rows, self.offset = rows, int(starts[0])
+        cut = slice(int(starts[0]), int(starts[-1]))
+        self.of = np.repeat(np.arange(len(rows)), np.diff(starts))
+        self.ms = np.frombuffer(tables.ms, np.float64)[cut]
+        self.id = np.frombuffer(tables.id, np.uint64)[cut]
+        codes = np.array([*(CLASSES.index(name) for name in tables.classes), CLASSES.index("unknown")], np.int8)
+        self.kinds = codes[np.frombuffer(tables.kernel, np.int32)[cut]]
+
+    def counts(self) -> np.ndarray:
+        """Timed tactics by row and class."""
+        import numpy as np
+
+        size = len(self.rows) * len(CLASSES)
+        return np.bincount(self.of * len(CLASSES) + self.kinds, minlength=size).reshape(-1, len(CLASSES))
+
+    def fastest(self, mask: np.ndarray) -> np.ndarray:
+        """By row, the fastest of the masked tactics."""
+        import numpy as np
+
+        at = np.flatnonzero(mask)
+        where = first_smallest(self.ms[at], self.of[at], len(self.rows))
+        found = np.full(len(self.rows), ABSENT, np.int64)
+        known = where != ABSENT
+        found[known] = at[where[known]] + self.offset
+        return found
+
+    def winners(self) -> np.ndarray:
+        """By row, the timed tactic that was chosen."""
+        import numpy as np
+
+        chosen = self.rows[:, CHOSEN] != 0
+        wanted = np.where(chosen, self.rows[:, WINNER], NONE)
+        found = self.fastest(self.id == wanted[self.of])
+        found[~chosen] = ABSENT
+        return found
+
+
+def first_smallest(values: np.ndarray, group: np.ndarray, groups: int) -> np.ndarray:
+    """By group, the position of the smallest value, the first of equals; ABSENT for an empty group."""
     import numpy as np
 
-    at = np.flatnonzero(mask)
-    found = np.full(rows, ABSENT, np.int64)
-    if len(at):
-        smallest = np.full(rows, np.inf)
-        np.minimum.at(smallest, of[at], ms[at])
-        hits = at[ms[at] == smallest[of[at]]][::-1]  # the last write wins: the first of equals
-        found[of[hits]] = hits
+    found = np.full(groups, ABSENT, np.int64)
+    if len(values):
+        smallest = np.full(groups, np.inf)
+        np.minimum.at(smallest, group, values)
+        hits = np.flatnonzero(values == smallest[group])[::-1]  # the last write wins
+        found[group[hits]] = hits
     return found

@@ -85,8 +85,8 @@ class FastWay:
         """Length of the longest line that was seen here."""
         self.memo: dict[bytes, tuple[int, int, int]] = {}
         self._kernels: dict[bytes, int] = {}
-        self._whole: set[bytes] = set()
         self._memo_of: Tables | None = None
+        self._known_of: tuple[Tables | None, array[int] | None] = (None, None)
 
     def learn(self, block: bytes) -> bool:
         """Whether the block has a prefix that this way can read behind."""
@@ -112,20 +112,28 @@ class FastWay:
         timed = lines.timed(kinds == TACTIC, TACTIC_HEAD)
         names = [block[a:b] for a, b in zip(timed.name_start.tolist(), timed.name_end.tolist())]
         kinds[timed.refused] = SLOW
-        if torn := self._torn(names):
+        numbers = self._numbered(names)
+        if numbers is None and (torn := self._torn(names)):
             kinds[timed.line[torn]] = SLOW
             timed = timed.without(torn)
-            names = [name for i, name in enumerate(names) if i not in set(torn)]
+            gone = set(torn)
+            names = [name for i, name in enumerate(names) if i not in gone]
         last = len(kinds) - 1
+        self._known_of = (self._memo_of, numbers)
         walk = _Walk(self, block, lines, kinds[:last], timed, names, first)
         done = walk.run()
         return done, int(lines.starts[done])
 
+    def _numbered(self, names: list[bytes]) -> array[int] | None:
+        """The kernels' numbers; None where one is new."""
+        try:
+            return array("i", map(self._kernels.__getitem__, names))
+        except KeyError:
+            return None
+
     def _torn(self, names: list[bytes]) -> list[int]:
-        """Which of the names hold a blank: they are made of two lines in one. Only names that are new are looked at."""
-        new = set(names) - self._whole
-        bad = {name for name in new if b" " in name}
-        self._whole = (self._whole if len(self._whole) < _MEMO else set()) | (new - bad)
+        """Which of the names hold a blank: they are made of two lines in one. Names that are numbered have none."""
+        bad = {name for name in set(names) - self._kernels.keys() if b" " in name}
         return [i for i, name in enumerate(names) if name in bad] if bad else []
 
     def use(self, tables: Tables) -> None:
@@ -137,15 +145,16 @@ class FastWay:
         """Append a stretch of the block's timed tactics to the tables' columns."""
         if since == until:
             return
-        known = self._kernels
-        names = every[since:until]
-        try:
-            kernels = array("i", map(known.__getitem__, names))
-        except KeyError:
-            for name in names:
-                if name not in known:
-                    known[name] = tables.kernel_number(name.decode("utf-8", "replace"))
-            kernels = array("i", map(known.__getitem__, names))
+        whole, numbers = self._known_of
+        if numbers is not None and whole is tables:
+            kernels: array[int] | None = numbers[since:until]
+        else:
+            kernels = self._numbered(every[since:until])
+        if kernels is None:
+            for name in every[since:until]:
+                if name not in self._kernels:
+                    self._kernels[name] = tables.kernel_number(name.decode("utf-8", "replace"))
+            kernels = array("i", map(self._kernels.__getitem__, every[since:until]))
         tables.kernel.extend(kernels)
         tables.ms.frombytes(timed.ms[since:until].tobytes())
         tables.id.frombytes(timed.id[since:until].tobytes())

@@ -56,7 +56,8 @@ def layer_times(tables: Tables, condensed: Condensed, rows: list[int], final_id:
     if not rows:
         return None
     times = LayerTimes(None, rows)
-    counts, fastest = condensed.of_layer[tables.rows[rows[0] * STRIDE + LAYER]]
+    number = tables.rows[rows[0] * STRIDE + LAYER]
+    counts, fastest = condensed.counts[number], condensed.fastest[number]
     if not any(counts):
         return times
     times.candidates = Candidates(sparse=counts[SPARSE], dense=counts[DENSE], unknown=counts[UNKNOWN])
@@ -124,8 +125,8 @@ def _best(times: LayerTimes, layer: _Layer) -> Best | None:
     row = times.final_row
     if row is None:
         row = min((found for found in layer.anywhere if found), key=lambda found: layer.ms(found[0]))[1]
-    here = layer.condensed.best[row]
-    picked = [(here[kind], row) if here[kind] != ABSENT else layer.anywhere[kind] for kind in (SPARSE, DENSE)]
+    here = [layer.condensed.best_of(row, kind) for kind in (SPARSE, DENSE)]
+    picked = [(index, row) if index != ABSENT else found for index, found in zip(here, layer.anywhere)]
     sparse, dense = (
         None if found is None else BestTime(ms=layer.ms(found[0]), format=layer.tables.format_of(found[1])) for found in picked
     )

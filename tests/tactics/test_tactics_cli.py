@@ -14,6 +14,7 @@ import pytest
 from pipeline import codes
 
 ROOT = Path(__file__).parent.parent.parent
+HEAVY = {"numpy", "torch", "onnx", "onnxruntime", "sklearn", "modelopt", "pydantic", "rich", "zstandard", "tensorrt"}
 SAMPLE = "recipes/samples/trt104_verbose.log"
 
 
@@ -61,6 +62,20 @@ def test_required_layers_set_the_exit_code(log, pattern, code, words):
     assert words in run(log, "--require", pattern, code=code).stderr
 
 
+def test_names_are_never_markup_on_a_terminal(tmp_path, capsys):
+    from pipeline import tactics
+    from pipeline.report import tactics_md, tactics_rich
+
+    path = tmp_path / "build.log"
+    path.write_text(
+        "(Sparsity) Found 1 layer(s) eligible to use sparse tactics: [red]a|b[/red]\n(Sparsity) Chose 0 layer(s) using sparse tactics:\n"
+    )
+    report = tactics.read([str(path)])
+    tactics_rich.show(report)
+    assert "[red]a|b[/red]" in capsys.readouterr().out.replace("\n", "")
+    assert "\\[red\\]a\\|b\\[/red\\]" in tactics_md.render(report)
+
+
 def test_stdin_is_read():
     text = (ROOT / SAMPLE).read_text()
     assert json.loads(run("-", "--format", "json", text=text).stdout)["builds"][0]["result"] == "passed"
@@ -71,7 +86,7 @@ def test_a_small_log_needs_no_heavy_package():
         "import sys; from pipeline.cli import main\n"
         f"try: main(['tactics', {SAMPLE!r}])\n"
         "except SystemExit: pass\n"
-        "heavy = {'numpy', 'torch', 'onnx', 'onnxruntime', 'sklearn', 'modelopt', 'pydantic', 'rich', 'zstandard', 'tensorrt'} & set(sys.modules)\n"
+        f"heavy = {HEAVY!r} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)

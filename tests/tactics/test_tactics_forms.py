@@ -24,6 +24,7 @@ DENSE = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f16_nhwckrsc_nhwc_tilesize1
 V = "[02/03/2026-04:05:06] [V] [TRT] "
 I = "[02/03/2026-04:05:06] [I] [TRT] "  # noqa: E741
 W = "[02/03/2026-04:05:06] [W] [TRT] "
+TORCH = "%7 : Tensor = aten::conv(%a, %b) # net.py:14:3"
 OWN = "[02/03/2026-04:05:06] [I] "
 BANNER = "&&&& RUNNING TensorRT.trtexec [TensorRT v100400] # trtexec --onnx=net.onnx --fp16 --sparsity=enable"
 
@@ -90,7 +91,7 @@ def test_the_first_row_of_the_token_table_decides(kernel, says):
     [
         ("a, b + PWN(PWN(x), PWN(y)), c", ["a", "b + PWN(PWN(x), PWN(y))", "c"], None),
         (", a || b, (Unnamed Layer* 12) [Convolution]", ["a || b", "(Unnamed Layer* 12) [Convolution]"], None),
-        (" %7 : Tensor = aten::conv(%a, %b) # net.py:14:3, {ForeignNode[x.../y]}", ["%7 : Tensor = aten::conv(%a, %b) # net.py:14:3", "{ForeignNode[x.../y]}"], None),
+        (f" {TORCH}, {{ForeignNode[x.../y]}}", [TORCH, "{ForeignNode[x.../y]}"], None),
         (" a, PWN(b, c", ["a"], "PWN(b, c"),
         (" a, laye...", ["a"], "laye..."),
         ("", [], None),
@@ -144,7 +145,8 @@ def test_a_torn_list_keeps_only_confirmed_names(tmp_path):
 def test_a_cut_name_that_begins_another_is_not_taken_for_it(tmp_path):
     path = tmp_path / "cut.log"
     path.write_text(
-        f"{I}(Sparsity) Layers eligible for sparse math: conv1, conv10\n{I}(Sparsity) TRT inference plan picked sparse implementation for layers: conv1"
+        f"{I}(Sparsity) Layers eligible for sparse math: conv1, conv10\n"
+        f"{I}(Sparsity) TRT inference plan picked sparse implementation for layers: conv1"
     )
     (build,) = tactics.read([str(path)]).builds
     assert build.selected == []
@@ -175,7 +177,10 @@ def test_overlapping_passes_dispute_the_layers_on_which_they_differ(tmp_path):
 
 
 def test_the_kernel_in_the_dump_decides_against_the_list(tmp_path):
-    dump = f"Name: a, LayerType: CaskConvolution, Inputs: [], TacticName: {DENSE}, TacticValue: 0x0000000000000001, StreamId: 0, Metadata: [ONNX Layer: n1]\x1e[ONNX Layer: n2]"
+    dump = (
+        f"Name: a, LayerType: CaskConvolution, Inputs: [], TacticName: {DENSE}, TacticValue: 0x0000000000000001, StreamId: 0, "
+        "Metadata: [ONNX Layer: n1]\x1e[ONNX Layer: n2]"
+    )
     build = build_of(tmp_path, *summary(["a"], ["a"]), f"{V}Layers:", dump)
     (layer,) = build.layers
     assert layer.selected is Rung.NO
@@ -213,7 +218,8 @@ def test_no_sparse_candidate_skipped_tactics_and_caches(tmp_path):
         f"{I}Local timing cache in use. Profiling results in this builder pass will not be stored.",
         *table("first", "Half(1)", (DENSE, "0x00000000000000d1", 0.02), chose=False),
         f"{W}Tactic Device request: 414MB Available: 216MB. Device memory is insufficient to use tactic.",
-        f"{W}(UNSUPPORTED_STATE: )Skipping tactic 3 due to insufficient memory on requested size of 434110464 detected for tactic 0x0000000000000004.",
+        f"{W}(UNSUPPORTED_STATE: )Skipping tactic 3 due to insufficient memory on requested size of 434110464 "
+        "detected for tactic 0x0000000000000004.",
         f"{V}>>>>>>>>>>>>>>> Chose Runner Type: CaskConvolution Tactic: 0x00000000000000d1",
         f"{V}=============== Computing costs for second",
         f"{V}*************** Autotuning format combination: Half(1) ***************",
@@ -300,7 +306,8 @@ def test_facts_of_machine_options_and_times(tmp_path):
         f"{OWN}Engine built in 31.4 sec.",
         f"{OWN}Input binding for x with dimensions 8x3x224x224 is created.",
         f"{OWN}Throughput: 512.5 qps",
-        f"{OWN}GPU Compute Time: min = 1.5 ms, max = 2 ms, mean = 1.75 ms, median = 1.7 ms, percentile(90%) = 1.8 ms, percentile(99%) = 1.9 ms",
+        f"{OWN}GPU Compute Time: min = 1.5 ms, max = 2 ms, mean = 1.75 ms, median = 1.7 ms, "
+        "percentile(90%) = 1.8 ms, percentile(99%) = 1.9 ms",
         "[02/03/2026-04:05:06] [W] * Throughput may be bound by Enqueue Time rather than GPU Compute and the GPU may be under-utilized.",
         "[02/03/2026-04:05:06] [W] * GPU compute time is unstable, with coefficient of variance = 9.2%.",
         "&&&& PASSED TensorRT.trtexec [TensorRT v100400] # trtexec",
@@ -338,7 +345,7 @@ def test_a_run_that_loads_a_plan_is_no_build(tmp_path):
         tmp_path,
         "&&&& RUNNING TensorRT.trtexec [TensorRT v100400] # trtexec --loadEngine=net.plan",
         f"{OWN}Sparsity: Disabled",
-        f"{W}Using an engine plan file across different models of devices is not recommended and is likely to affect performance or even cause errors.",
+        f"{W}Using an engine plan file across different models of devices is not recommended and is likely to affect performance.",
         f"{OWN}Engine loaded in 0.02 sec.",
         "&&&& PASSED TensorRT.trtexec [TensorRT v100400] # trtexec --loadEngine=net.plan",
     )
@@ -351,7 +358,7 @@ def test_a_run_that_loads_a_plan_is_no_build(tmp_path):
     [
         ([BANNER, f"{OWN}Sparsity: Enabled", f"{OWN}Engine built in 1.0 sec."], "hides TensorRT's INFO"),
         ([BANNER.replace(" --sparsity=enable", ""), f"{OWN}Sparsity: Disabled", f"{OWN}Engine built in 1.0 sec."], "sparsity was off"),
-        (["[TensorRT] INFO: Detected 1 inputs and 1 output network tensors.", "[TensorRT] INFO: Engine generation completed in 3 seconds."], "none about sparsity"),
+        (["[TensorRT] INFO: Detected 1 inputs.", "[TensorRT] INFO: Engine generation completed in 3 seconds."], "none about sparsity"),
     ],
 )  # fmt: skip
 def test_a_silent_log_says_what_would_tell_more(tmp_path, lines, words):
@@ -436,7 +443,12 @@ def test_damaged_archives_are_the_inputs_fault(tmp_path, data):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [('{"Layers": [', "not readable JSON"), ('{"a": 1}', "neither layer info"), ('{"schema": "sparsegate.tactics/1"}', "report of sparsegate itself"), ("", "no TensorRT build")],
+    [
+        ('{"Layers": [', "not readable JSON"),
+        ('{"a": 1}', "neither layer info"),
+        ('{"schema": "sparsegate.tactics/1"}', "report of sparsegate itself"),
+        ("", "no TensorRT build"),
+    ],
 )  # fmt: skip
 def test_other_files_are_refused_by_name(tmp_path, content, words):
     path = tmp_path / "file.json"
