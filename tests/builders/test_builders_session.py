@@ -126,6 +126,6 @@ def test_cuda_python_has_what_graphs_need_and_its_errors_are_read():
 def test_a_gpu_without_pycuda_or_driver_is_a_clear_error():
     from pipeline.builders.tensorrt.cuda import Cuda
 
-    with pytest.raises(InputError, match="pycuda|driver|GPU 99") as caught:
+    with pytest.raises(InputError, match=r"pycuda|driver|GPU 99") as caught:
         Cuda(99)
     assert caught.value.hint
