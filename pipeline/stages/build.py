@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ def key(sections: Sections, base: Path) -> dict[str, Any]:
     """Its own section, and what the backend says decides its engines on this machine."""
     from pipeline import builders
 
-    section = sections["build"]
+    section = placed(sections["build"], base)
     return {**pick(sections, "build"), "backend": builders.describe(section["backend"], section)}
 
 
@@ -33,7 +34,7 @@ def execute(work: Work) -> Engines:
     """Build every arm that the export has a file for, as often as the recipe says."""
     from pipeline import builders
 
-    section = work.section("build")
+    section = placed(work.section("build"), work.base)
     backend = builders.backend(section["backend"], section)
     engines = [backend.build(request, work.folder, work.progress) for request in requests(work)]
     return Engines(
@@ -45,6 +46,12 @@ def execute(work: Work) -> Engines:
         environment=_environment(backend),
         notes=[f"{engine.name}: {note}" for engine in engines for note in engine.notes],
     )
+
+
+def placed(section: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """The section with its path made absolute: it starts at the recipe's folder."""
+    source = section["timing_cache_from"]
+    return {**section, "timing_cache_from": str(base / source) if source else None}
 
 
 def requests(work: Work) -> list[ArmRequest]:

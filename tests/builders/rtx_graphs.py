@@ -216,5 +216,10 @@ BAD: dict[str, Graph] = {
     "a profile whose min is above its opt": Graph(
         conv(batch="batch"), profile("x", [8, 32, 16, 16], [4, 32, 16, 16], [8, 32, 16, 16]), error="does not hold"
     ),
+    "an fp32 product for Turing, which has none": Graph(
+        simple([node("Gemm", "x w", "y", transB=1)], {"x": [8, 128]}, ["y"], {"w": weight(64, 128)}),
+        error="TensorRT built no engine (node Gemm_y)",
+        options={"compute_capabilities": ["7.5"]},
+    ),
     "a compute capability that it does not know": Graph(conv(), error="builds nothing for", options={"compute_capabilities": ["9.0"]}),
 }

@@ -21,7 +21,7 @@ from pipeline.errors import SparsegateError
 CAPABILITIES = ["8.6", "8.9", "12.0"]
 
 
-def attempt(graph: Graph, folder: Path, stem: str, *, sparse: bool) -> dict[str, Any]:
+def attempt(graph: Graph, folder: Path, stem: str, *, sparse: bool, stopped: bool = False) -> dict[str, Any]:
     file = folder / f"{stem[:-1]}.onnx"
     if not file.exists():  # both builds get the same bytes
         graph.write(file)
@@ -40,7 +40,7 @@ def attempt(graph: Graph, folder: Path, stem: str, *, sparse: bool) -> dict[str,
     log = LogFile(folder / f"{stem}.log", verbose=True)
     try:
         check_profiles(graph.profiles, inputs_of(file)) if file.stat().st_size else None
-        result = build_plan(request, log, lambda phase, depth, done, total: events.append(f"{depth} {phase}"), lambda: False)
+        result = build_plan(request, log, lambda phase, depth, done, total: events.append(f"{depth} {phase}"), lambda: stopped)
     except SparsegateError as error:
         return {"error": str(error)}
     finally:
@@ -68,6 +68,7 @@ def main() -> None:
             "sparse": attempt(graph, folder, f"graph{index}a", sparse=True),
             "twin": attempt(graph, folder, f"graph{index}b", sparse=False) if graph.error is None else None,
         }
+    answers["stopped"] = attempt(GOOD["conv of 512 channels"], folder, "stoppeda", sparse=True, stopped=True)
     print(json.dumps(answers))
 
 

@@ -89,6 +89,10 @@ def test_rtx_says_nothing_about_sparsity_and_the_flag_changes_no_byte(built, nam
     assert "SPARSE_WEIGHTS" not in twin["flags"]
 
 
+def test_a_build_that_is_asked_to_stop_stops_at_its_next_step(built):
+    assert "the build was stopped" in built["stopped"]["error"]
+
+
 DIFFERENCES: tuple[tuple[str, Any, Any], ...] = (
     # field of Library -> TensorRT, TensorRT-RTX; test_the_differences_are_real says how each is known
     ("timing_cache", True, False),

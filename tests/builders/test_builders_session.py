@@ -107,3 +107,25 @@ def test_a_closed_session_runs_nothing_and_closes_once():
     assert cuda.closed
     with pytest.raises(StageError, match="closed"):
         made.run({"x": X})
+
+
+def test_cuda_python_has_what_graphs_need_and_its_errors_are_read():
+    runtime = pytest.importorskip("cuda.bindings.runtime")
+    from pipeline.builders.tensorrt import cuda
+
+    assert cuda._graph_library() is runtime
+    for name in ("cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate", "cudaGraphLaunch"):
+        assert callable(getattr(runtime, name))
+    assert hasattr(runtime.cudaStreamCaptureMode, cuda.CAPTURE_MODE)
+    assert cuda._checked((runtime.cudaError_t.cudaSuccess, 7), "nothing") == 7
+    assert cuda._checked((runtime.cudaError_t.cudaSuccess,), "nothing") is None
+    with pytest.raises(StageError, match="launch failed with cudaErrorInvalidValue"):
+        cuda._checked((runtime.cudaError_t.cudaErrorInvalidValue, None), "launch")
+
+
+def test_a_gpu_without_pycuda_or_driver_is_a_clear_error():
+    from pipeline.builders.tensorrt.cuda import Cuda
+
+    with pytest.raises(InputError, match=r"pycuda|driver|GPU 99") as caught:
+        Cuda(99)
+    assert caught.value.hint

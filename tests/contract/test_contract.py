@@ -12,8 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import bindings
 import pytest
-from bindings import WHEELS, environment
+from bindings import WHEELS, CannotInstallError, environment
 from names import api_names
 
 from pipeline.builders.tensorrt.dtypes import NUMPY_NAME
@@ -262,3 +263,10 @@ def test_the_walk_finds_our_names():
     names = api_names()
     assert len(names) > 40
     assert set(REACHED) <= set(names)
+
+
+def test_a_contract_that_cannot_be_checked_fails():
+    with pytest.raises(CannotInstallError, match="no-such-program"):
+        bindings._run(["no-such-program"])
+    with pytest.raises(CannotInstallError, match="failed"):
+        bindings._run(["gcc", "no-such-file.c"])

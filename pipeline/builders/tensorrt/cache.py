@@ -11,6 +11,8 @@ from pipeline.builders.options import TensorRTOptions
 from pipeline.builders.versions import Version, has
 from pipeline.errors import InputError, StageError
 
+RECORD_FIRST = "give the folder of a build made with timing_cache: record"
+
 
 def source_of(options: TensorRTOptions, stem: str) -> Path | None:
     """The cache that this build starts from.
@@ -24,7 +26,7 @@ def source_of(options: TensorRTOptions, stem: str) -> Path | None:
     if path.is_file():
         return path
     if options.cache_mode == "replay":
-        raise InputError("no timing cache to replay", where=str(path), hint="give the folder of a build made with timing_cache: record")
+        raise InputError("no timing cache to replay", where=str(path), hint=RECORD_FIRST)
     return None
 
 
@@ -53,10 +55,16 @@ def digest(data: bytes) -> str:
 
 
 def recorded_digest(options: TensorRTOptions) -> dict[str, str]:
-    """What a build that starts from recorded caches depends on: `timing_caches` -> sha256 over their names and bytes."""
+    """What a build that starts from recorded caches depends on: `timing_caches` -> sha256 over their names and bytes.
+
+    Raises:
+        InputError: a replay of a folder that holds none.
+    """
     if options.cache_mode == "off" or options.timing_cache_from is None:
         return {}
     files = sorted(Path(options.timing_cache_from).glob("*.cache"))
+    if options.cache_mode == "replay" and not files:
+        raise InputError("no timing cache to replay", where=options.timing_cache_from, hint=RECORD_FIRST)
     return {"timing_caches": digest(b"".join(f"{file.name}:{digest(file.read_bytes())};".encode() for file in files))}
 
 

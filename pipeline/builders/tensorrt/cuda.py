@@ -57,7 +57,7 @@ class Cuda:
     def event(self, *, spin: bool) -> Any:
         """A timing event; waiting for it spins, or sleeps until the GPU says so."""
         flags = self._driver.event_flags.DEFAULT if spin else self._driver.event_flags.BLOCKING_SYNC
-        return self._driver.Event(flags)
+        return self._driver.Event(int(flags))
 
     def device_bytes(self, count: int) -> Any:
         """Memory on the GPU (at least one byte); `int()` of it is its address. Freed when it is collected."""
@@ -65,6 +65,10 @@ class Cuda:
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
         """A pinned array on the host, for transfers that overlap nothing but are as fast as the bus."""
+        import numpy as np
+
+        if 0 in shape:
+            return np.empty(shape, dtype)  # CUDA allocates nothing of no size
         array: np.ndarray = self._driver.pagelocked_empty(shape, dtype)
         return array
 
