@@ -112,14 +112,23 @@ def _swapped(order: np.ndarray, i: int, j: int, one: np.ndarray, two: np.ndarray
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def anneal(data: np.ndarray, order: np.ndarray, now: np.ndarray, seed: int, moves: int, first: float, last: float) -> None:
-    """Swap random columns, worse ones with probability exp(change / temperature), the temperature falling geometrically."""
+def anneal(
+    data: np.ndarray, order: np.ndarray, now: np.ndarray, window: np.ndarray, seed: int, moves: int, first: float, last: float
+) -> None:
+    """Swap random columns, worse ones with probability exp(change / temperature), the temperature falling geometrically.
+
+    Only the stripes of `window` take part, so that their columns stay in the processor's cache.
+    """
     np.random.seed(seed)
     one = np.empty(4, np.int64)
     two = np.empty(4, np.int64)
-    for move in range(moves):
-        temperature = first * (last / first) ** (move / moves)
-        i, j = _two_stripes(now.size)
+    temperature = first
+    factor = (last / first) ** (1.0 / moves)
+    for _ in range(moves):
+        temperature *= factor
+        a, b = _two_stripes(window.size)
+        i = window[a]
+        j = window[b]
         _swapped(order, i, j, one, two)
         ours = kept(data, one[0], one[1], one[2], one[3])
         theirs = kept(data, two[0], two[1], two[2], two[3])

@@ -18,6 +18,10 @@ from pipeline.sparsity.permutation.tables import PAIRS, PART_PAIRS, PARTS
 GROUP = 4
 ROUNDS = 40
 """Time to look at all pairs so often: then escapes by kicks do better than annealing."""
+CACHED = 1 << 16
+"""Numbers (256 KiB) that stay in a core's second-level cache: the columns of the stripes that are annealed together."""
+VISIT = 32
+"""Moves per column before other stripes are drawn."""
 LEAST_STRIPES = 3
 """A kick rotates columns of so many stripes."""
 SWAP_NS = (90.0, 0.75)
@@ -173,15 +177,20 @@ class _Run:
         return best, True
 
     def swaps(self, moves: int) -> bool:
-        """Annealing: from a fifth of a swap's mean change down to a fiftieth."""
+        """Annealing: from a fifth of a swap's mean change down to a fiftieth, over windows of stripes that are drawn anew."""
         first, last = 0.2 * self.unit, 0.02 * self.unit
-        step = max(1000, min(moves, int(2e8 / (self.data.shape[1] + 100))))
+        random, stripes, rows = np.random.default_rng(self.seed), self.now.size, self.data.shape[1]
+        width = min(stripes, max(8, CACHED // (GROUP * rows)))
+        step = max(1, min(moves, VISIT * GROUP * width))
         done = 0
         while done < moves:
-            if self.over():
-                return False
-            count = min(step, moves - done)
-            hot, cold = (first * (last / first) ** (at / moves) for at in (done, done + count))
-            self.kernels.anneal(self.data, self.order, self.now, self.seed + done, count, hot, cold)
-            done += count
+            for window in np.array_split(random.permutation(stripes), max(1, stripes // width)):
+                count = min(step, moves - done)
+                if not count:
+                    break
+                if self.over():
+                    return False
+                hot, cold = (first * (last / first) ** (at / moves) for at in (done, done + count))
+                self.kernels.anneal(self.data, self.order, self.now, window, int(random.integers(1 << 31)), count, hot, cold)
+                done += count
         return True
