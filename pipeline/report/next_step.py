@@ -48,8 +48,12 @@ def _ungated(evidence: Evidence) -> str:
     return "" if judged else f"set budgets in the recipe's gate section, then: sparsegate gate {_run(evidence)}"
 
 
+NO_SPARSE_KERNELS = "SG520"
+"""The finding that stands between a run and any claim about sparse tactics: it comes before all others here."""
+
+
 def _release(evidence: Evidence) -> str:
-    findings = evidence.gate.findings if evidence.gate else []
+    findings = sorted(evidence.gate.findings if evidence.gate else [], key=lambda finding: finding.id != NO_SPARSE_KERNELS)
     look = f"; then {findings[0].next}" if findings else ""
     return f"the budgets hold: release, or keep as baseline with sparsegate gate {_run(evidence)} --save-baseline NAME{look}"
 

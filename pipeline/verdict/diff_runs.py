@@ -7,9 +7,9 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from pipeline.records.difference import DiffReport, Figure, Point, RungChange
+from pipeline.records.difference import Change, ChangeKind, DiffReport, Figure, Point, RungChange
 from pipeline.records.evidence import Evidence
-from pipeline.records.measurement import Estimate, Measurement
+from pipeline.records.measurement import Estimate, LayerTime, Measurement
 from pipeline.records.rung import Step
 from pipeline.records.tactics import Build, TacticLayer
 from pipeline.records.verdict import Rungs
@@ -17,6 +17,7 @@ from pipeline.verdict import ladder
 from pipeline.verdict.diff import diff_builds
 from pipeline.verdict.environment import differing, run_facts
 from pipeline.verdict.joining import build_of
+from pipeline.verdict.layer_times import ratio_interval
 
 
 def diff_runs(a: Evidence, b: Evidence, arm: str) -> DiffReport:
@@ -25,8 +26,11 @@ def diff_runs(a: Evidence, b: Evidence, arm: str) -> DiffReport:
     layers = diff_builds(run_build(a, arm), run_build(b, arm), names=names)
     facts = differing(run_facts(a.run) if a.run else {}, run_facts(b.run) if b.run else {})
     known = {fact.name for fact in facts}
+    changes = [change for found in layers.changes if (change := _beyond_noise(found, a, b, arm)).kinds]
     return replace(
         layers,
+        changes=changes,
+        same=layers.same + len(layers.changes) - len(changes),
         environment=[*facts, *(fact for fact in layers.environment if fact.name not in known)],
         figures=_figures(a.measure, b.measure),
         rungs=_rungs(a, b),
@@ -41,12 +45,34 @@ def _name(evidence: Evidence, default: str) -> str:
 def run_build(evidence: Evidence, arm: str) -> Build:
     """The arm's build as its log tells, with the run's own layer profile at the first shape; the profile alone where no log tells."""
     build = (build_of(evidence.tactics, arm) if evidence.tactics else None) or Build(id=0, arm=arm)
-    measured = [time for time in (evidence.measure.layers if evidence.measure else ()) if time.arm == arm and time.passes_ms]
+    measured = _profiled(evidence, arm)
     times = {time.layer: (median(time.passes_ms), time.onnx_nodes) for time in measured if time.shape == measured[0].shape}
     layers = [replace(layer, profile_ms=times[layer.name][0]) if layer.name in times else layer for layer in build.layers]
     known = {layer.name for layer in layers}
     layers += [TacticLayer(id=name, name=name, onnx_nodes=nodes, profile_ms=ms) for name, (ms, nodes) in times.items() if name not in known]
     return replace(build, layers=layers)
+
+
+def _beyond_noise(change: Change, a: Evidence, b: Evidence, arm: str) -> Change:
+    """A change of time is one only where the profiling passes of both runs tell it from noise; too few passes cannot."""
+    if ChangeKind.TIME not in change.kinds:
+        return change
+    before, after = (_passes(evidence, arm, {side.layer for side in sides}) for evidence, sides in ((a, change.a), (b, change.b)))
+    found = ratio_interval(after, before)
+    if found is not None and found.low is not None and found.high is not None and not found.low <= 1 <= found.high:
+        return change
+    return replace(change, kinds=[kind for kind in change.kinds if kind is not ChangeKind.TIME])
+
+
+def _passes(evidence: Evidence, arm: str, layers: set[str]) -> list[float]:
+    """Sum of the layers' times in each pass, at the first profiled shape."""
+    measured = _profiled(evidence, arm)
+    own = [time.passes_ms for time in measured if time.layer in layers and time.shape == measured[0].shape]
+    return [sum(column) for column in zip(*own, strict=False)]
+
+
+def _profiled(evidence: Evidence, arm: str) -> list[LayerTime]:
+    return [time for time in (evidence.measure.layers if evidence.measure else ()) if time.arm == arm and time.passes_ms]
 
 
 def _figures(a: Measurement | None, b: Measurement | None) -> list[Figure]:

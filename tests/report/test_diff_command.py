@@ -113,3 +113,14 @@ def test_diff_of_reports_imports_nothing_heavy(reports):
     )
     done = subprocess.run([sys.executable, "-c", code, *map(str, reports)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("later", "kinds"), [((0.40, 0.41, 0.42), ["time"]), ((0.28, 0.41, 0.42), []), ((0.40, 0.41), [])])
+def test_a_time_differs_between_runs_only_where_their_passes_tell(tmp_path, later, kinds):
+    def run(name, *passes):
+        measured = c.measurement(layers=[c.layer_time("sparse", c.BODY, *passes)])
+        return write_run(tmp_path / name, c.evidence(tactics=c.tactic_report(c.build("sparse", c.engine_layer(c.BODY))), measure=measured))
+
+    found = json.loads(invoke(run("a", 0.30, 0.31, 0.29), run("b", *later), "--format", "json").output)
+    assert [change["kinds"] for change in found["changes"]] == [kinds] * bool(kinds)
+    assert found["same"] == 1 - bool(kinds)

@@ -105,6 +105,7 @@ class TestEverythingIsTwoFourInNetronAndNothingIsEligible:
         assert last_paragraph(text).startswith("next: ")
 
 
+@pytest.mark.xdist_group("quickstart")
 class TestGateOurReleaseInCI:
     def test_the_exit_code_is_the_verdict_and_the_summary_fits_a_pull_request(self, quickstart_run):
         text = sparsegate("report", quickstart_run.folder, "--format", "md")

@@ -103,3 +103,9 @@ def test_an_undecided_rule_is_the_next_step_with_what_may_decide_it(kind, words)
 def test_a_failed_stage_or_a_run_without_budgets_is_the_next_step(evidence, words):
     text = report.run_text(judged(evidence), 80)
     assert words in " ".join(text.split("next: ")[-1].split())
+
+
+def test_budgets_that_hold_without_sparse_kernels_lead_to_a_backend_that_has_some():
+    text = " ".join(report.run_text(judged(c.on_onnxruntime(), rule()), 80).split("\nnext: ")[-1].split())
+    assert text.startswith("the budgets hold: release")
+    assert text.endswith("sparsegate run recipes/crafted.yaml --set build.backend=trtexec")
