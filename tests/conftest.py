@@ -19,6 +19,15 @@ QUICK = ("measure.seconds=2", "measure.layer_passes=1")
 """Settings that shorten the quickstart without leaving anything of it out."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker begins with all tests that need the quickstart's run, so that no other one waits for it."""
+    needing = [item for item in items if "quickstart_run" in getattr(item, "fixturenames", ())]
+    for item in needing:
+        item.add_marker(pytest.mark.xdist_group("quickstart"))
+    chosen = set(needing)
+    items[:] = [*needing, *(item for item in items if item not in chosen)]
+
+
 @dataclass(frozen=True)
 class QuickstartRun:
     """The quickstart as it ran once: its folder, workspace and everything that was recorded."""
