@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from pipeline import codes
 from pipeline.records.rung import Rung
@@ -73,6 +74,14 @@ def figures(layer: TacticLayer) -> tuple[str, str, str]:
     return sparse + (mark if best.sparse and best.dense else ""), dense, lost
 
 
+def places(report: TacticReport, layer: TacticLayer) -> str:
+    """Where the evidence of each rung stands: the last line that speaks of it."""
+    found = {
+        item.rung: f"{PurePath(report.sources[item.source].path).name}:{item.line} ({item.rung})" for item in layer.evidence if item.line
+    }
+    return shown(", ".join(found.values()))
+
+
 def render(report: TacticReport) -> str:
     """Conflicts first, then eligible layers by time lost, totals, and what would tell more."""
     lines = [line for build in report.builds for line in _build(report, build)]
@@ -103,6 +112,8 @@ def _build(report: TacticReport, build: Build) -> Iterator[str]:
         sparse, dense, lost = figures(layer)
         yield f"  {layer.selected:9} {sparse:>9} {dense:>9} {lost:>9}  {shown(layer.id)}"
         yield from (f"  {'':40}{reason.code}: {shown(reason.text)}" for reason in layer.reasons)
+        if layer.reasons and (evidence := places(report, layer)):
+            yield f"  {'':40}see {evidence}"
     if any("*" in figures(layer)[0] for layer in layers):
         yield "  * best sparse and best dense are of different formats: not comparable"
     yield f"  {totals(build)}"
