@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
@@ -17,22 +17,30 @@ if TYPE_CHECKING:
 
 
 class Hasher:
-    """Computes digests one after the other on one thread of its own, beside other work."""
+    """Computes digests one after the other on one thread, beside other work."""
 
     def __init__(self) -> None:
-        self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._started = False
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._lock = Lock()
+        self._working = False
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Queue a job; the thread ends with the process, whatever is left to do."""
-        if not self._started:
-            self._started = True
-            Thread(target=self._work, daemon=True).start()
-        self._jobs.put(job)
+        """Queue a job. The thread ends when none is left, and with the process whatever is left."""
+        with self._lock:
+            self._jobs.append(job)
+            if self._working:
+                return
+            self._working = True
+        Thread(target=self._work, daemon=True).start()
 
     def _work(self) -> None:
         while True:
-            self._jobs.get()()
+            with self._lock:
+                if not self._jobs:
+                    self._working = False
+                    return
+                job = self._jobs.popleft()
+            job()
 
 
 class MappedFile:

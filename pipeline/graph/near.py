@@ -62,10 +62,11 @@ def near_miss(read: pattern.Reader, shape: tuple[int, ...], axis: int) -> Near |
     threshold = largest = total = 0.0
     seen = 0
     for block in pattern.blocks(shape, axis):
-        size = np.abs(read(block).astype(np.float32))
+        with np.errstate(all="ignore"):
+            size = np.abs(read(block).astype(np.float32))
+            total += float(size.sum(dtype=np.float64))
         threshold = max(threshold, float(third_largest(size, axis).max()))
         largest = max(largest, float(size.max()))
-        total += float(size.sum(dtype=np.float64))
         first = not seen
         seen += size.size
         if not np.isfinite(total):

@@ -137,6 +137,10 @@ def _prune_in_place(model: Model, patterns: Sequence[str]) -> list[PrunedLayer]:
         except (RefusedError, DoesNotFitError) as error:
             layer.action, layer.why = Action.REFUSED, str(error)
     patcher.close()
+    left = [one for one in judged if not any(one is other for other in chosen)]
+    for layer in layers:
+        if layer.action is not Action.REFUSED:
+            layer.why = _shared(layer.one, left)
     return [_record(layer, model, pages) for layer in layers]
 
 
@@ -148,7 +152,6 @@ def _chosen(one: Judgement, patterns: Sequence[str]) -> bool:
 def _prune_layer(layer: _Layer, patcher: Patcher) -> None:
     one = layer.one
     if one.two_four:
-        layer.why = _shared(one)
         return
     if one.facts is None or one.value is None or one.axis is None:
         raise RefusedError(one.trouble or "the weight is not constant")
@@ -172,14 +175,15 @@ def _prune_layer(layer: _Layer, patcher: Patcher) -> None:
         if at % RELEASE_EVERY == RELEASE_EVERY - 1:
             patcher.release()
     layer.lost = lost / total if total else 0.0
-    layer.action, layer.why = Action.PRUNED, _shared(one)
+    layer.action = Action.PRUNED
 
 
 def _magnitude(weights: Value, block: pattern.Block) -> np.ndarray:
     """|w| as float64; what is not finite is kept before all else."""
     import numpy as np
 
-    size = np.abs(weights.read(block).astype(np.float64))
+    with np.errstate(all="ignore"):
+        size = np.abs(weights.read(block).astype(np.float64))
     return np.where(np.isfinite(size), size, np.finfo(np.float64).max / 1e20)
 
 
@@ -214,12 +218,14 @@ def _zero(aim: Target, block: pattern.Block, drop: np.ndarray, patcher: Patcher)
     patcher.put(aim.stored, positions, np.broadcast_to(zero, positions.shape))
 
 
-def _shared(one: Judgement) -> str:
-    """Operators that read the same initializer as data and see its new values too."""
+def _shared(one: Judgement, left: list[Judgement]) -> str:
+    """Operators that read the same weight and see its new values too: as data, or left out by the patterns."""
     const, call = one.sighting.const, one.sighting.call
     known = {*OPERATORS, *MOVES, *FOLLOWED, *TRT_FOLLOWED}
     readers = call.scope.readers.get(const.name, []) if const and const.name else []
     others = [f"{node.op_type} {node_name(node)!r}" for node in readers if node.op_type not in known]
+    nodes = [other.sighting.call.node for other in left if other.sighting.const and const and other.sighting.const.name == const.name]
+    others += [f"{node.op_type} {node_name(node)!r}" for node in nodes]
     return f"also read by {', '.join(others)}" if others else ""
 
 

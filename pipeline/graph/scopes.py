@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pipeline.graph.values import Value
+from pipeline.graph.values import NotFoldedError, Value
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto
@@ -139,6 +139,16 @@ class Call:
     def given(self, position: int) -> bool:
         """Whether the node has this input at all."""
         return position < len(self.node.input) and bool(self.node.input[position])
+
+    def first(self) -> Const:
+        """The first input, which must be constant.
+
+        Raises:
+            NotFoldedError: it is not.
+        """
+        if not self.inputs or self.inputs[0] is None:
+            raise NotFoldedError("its first input is not constant")
+        return self.inputs[0]
 
     def value(self, position: int) -> Value | None:
         """The values of a constant input; None where it is not given or not constant."""

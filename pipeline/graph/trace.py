@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
+from pipeline.graph import origins
 from pipeline.graph.constants import follow
 from pipeline.graph.model import Model
 from pipeline.graph.operators import OPERATORS, Operand, Operator
 from pipeline.graph.order import in_order, reads, subgraphs
 from pipeline.graph.scopes import Call, Const, Scope, node_name
-from pipeline.graph.tensors import NoValuesError, Stored
+from pipeline.graph.tensors import NoValuesError
 from pipeline.graph.values import NotFoldedError, TooLargeError, Value
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
+    from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
 MOST_VISITS = 400_000
 """Nodes visited, each function body once per call: past that a file is taken for a malicious one."""
@@ -115,15 +115,15 @@ class _Walker:
         overridable = {entry.name for entry in graph.input}
         defaults = 0
         for tensor in graph.initializer:
-            scope.define(tensor.name, _initializer(self.model, tensor))
+            scope.define(tensor.name, origins.initializer(self.model, tensor))
             defaults += tensor.name in overridable
             if tensor.name not in read:
-                self.unread.append((tensor.name, _bytes(tensor)))
+                self.unread.append((tensor.name, origins.size_bytes(tensor)))
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
-            scope.define(name, _sparse(self.model, sparse, name))
+            scope.define(name, origins.sparse(self.model, sparse, name))
             if name not in read:
-                self.unread.append((name, _bytes(sparse.values) + _bytes(sparse.indices)))
+                self.unread.append((name, origins.size_bytes(sparse.values) + origins.size_bytes(sparse.indices)))
         if defaults and self.model.proto.ir_version >= 4:
             self.notes.append(f"{defaults} initializers are also inputs of the graph, so a caller could replace them: judged as constants")
 
@@ -177,7 +177,7 @@ class _Walker:
         """Constants that a node makes, empty where its outputs depend on an input of the model."""
         node = call.node
         if node.op_type == "Constant" and node.domain in STANDARD:
-            const = _constant(self.model, call)
+            const = origins.constant(self.model, call)
             return [const] if const else []
         given = [const for name, const in zip(node.input, call.inputs, strict=True) if name]
         constant = [const for const in given if const is not None]
@@ -252,10 +252,6 @@ def _batch(graph: GraphProto) -> int | None:
     return None
 
 
-def _same(value: Value) -> Value:
-    return value
-
-
 def _nothing() -> Value:
     raise NotFoldedError("the constant cannot be computed")
 
@@ -273,58 +269,3 @@ def _attributes(node: NodeProto, function: FunctionProto, scope: Scope) -> dict[
 
 def _join(path: str, part: str) -> str:
     return f"{path}/{part}" if path else part
-
-
-def _bytes(tensor: TensorProto) -> int:
-    from math import prod
-
-    from pipeline.graph.dtypes import ELEMENT_TYPES
-
-    kind = ELEMENT_TYPES.get(tensor.data_type)
-    return (prod(tensor.dims) * kind.bits + 7) // 8 if kind else 0
-
-
-def _once(make: Callable[[], Stored]) -> Callable[[], Value]:
-    cell: list[Value] = []
-
-    def load() -> Value:
-        if not cell:
-            cell.append(make().leaf())
-        return cell[0]
-
-    return load
-
-
-def _initializer(model: Model, tensor: TensorProto) -> Const:
-    return Const(load=_once(lambda: model.tensors.stored(tensor)), name=tensor.name)
-
-
-def _sparse(model: Model, sparse: SparseTensorProto, name: str) -> Const:
-    return Const(load=_once(lambda: model.tensors.expanded(sparse, name)), name=name, sparse=True)
-
-
-def _constant(model: Model, call: Call) -> Const | None:
-    """What a Constant node holds; None for strings and sequences."""
-    import numpy as np
-
-    name = call.node.output[0] if call.node.output else None
-    lists = {
-        "value_float": ("f", "float32"),
-        "value_floats": ("floats", "float32"),
-        "value_int": ("i", "int64"),
-        "value_ints": ("ints", "int64"),
-    }
-    tensor = call.attribute("value")
-    if tensor is not None:
-        held = tensor.t
-        return Const(load=_once(lambda: model.tensors.stored(held, name or "")), name=name)
-    sparse = call.attribute("sparse_value")
-    if sparse is not None:
-        return _sparse(model, sparse.sparse_tensor, name or "")
-    for key, (field, dtype) in lists.items():
-        found = call.attribute(key)
-        if found is not None:
-            array = np.asarray(getattr(found, field), dtype=dtype)
-            value = Stored(name or "", array.shape, array.dtype, array.reshape(-1)).leaf()
-            return Const(load=partial(_same, value), name=name)
-    return None

@@ -288,6 +288,22 @@ def _field(number: int, body: bytes) -> bytes:
     return _bytes(number, body)
 
 
+def test_no_thread_stays_behind(tmp_path):
+    import threading
+
+    (tmp_path / "m.onnx").write_bytes(simple().SerializeToString())
+    (tmp_path / "cut.onnx").write_bytes(simple().SerializeToString()[:-9])
+    before = threading.active_count()
+    for _ in range(20):
+        check(tmp_path / "m.onnx")
+        with pytest.raises(InputError):
+            check(tmp_path / "cut.onnx")
+    end = time.monotonic() + 20
+    while threading.active_count() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert threading.active_count() <= before
+
+
 def test_memory_is_bounded_by_a_block_and_not_by_the_tensor(tmp_path):
     """A 240 MB weight, judged in a process of its own."""
     import subprocess

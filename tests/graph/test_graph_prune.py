@@ -203,6 +203,13 @@ def test_a_tied_embedding_is_named(tmp_path):
     assert report.layers[0].why == "also read by Gather 'embed'"
 
 
+def test_a_reader_that_was_not_chosen_is_named(tmp_path):
+    nodes = [h.make_node("MatMul", ["x", "w"], ["a"], name="one"), h.make_node("MatMul", ["a", "w"], ["y"], name="two")]
+    onnx.save(zoo.model_of(nodes, [zoo.init("w", zoo.dense((8, 8), 1).astype(np.float32))]), tmp_path / "in.onnx")
+    (layer,) = graph.prune(tmp_path / "in.onnx", tmp_path / "out.onnx", ["one"]).layers
+    assert (layer.action, layer.why) == (Action.PRUNED, "also read by MatMul 'two'")
+
+
 def test_only_the_chosen_layers_are_pruned(tmp_path):
     inits = [zoo.init("w", zoo.dense((8, 8), 1).astype(np.float32)), zoo.init("v", zoo.dense((8, 8), 2).astype(np.float32))]
     nodes = [h.make_node("MatMul", ["x", "w"], ["a"], name="one"), h.make_node("MatMul", ["a", "v"], ["y"], name="two")]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from importlib import metadata
 from pathlib import Path
+from random import Random
 
 import graph_zoo as zoo
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from onnx import numpy_helper as nh
 
 from pipeline import graph
+from pipeline.errors import InputError
 from pipeline.records.check import Target
 from pipeline.records.prune import Action
 
@@ -75,6 +78,42 @@ def test_models_that_packages_ship_are_read_and_pruned(package, tmp_path):
                 assert after[layer.graph, layer.node, layer.operand].two_four is True
         assert any(layer.action is Action.PRUNED for layer in done.layers)
         onnx.load(out)
+
+
+def test_mutated_models_are_refused_or_read(tmp_path):
+    """Bytes changed, left out and put in: an InputError or a report, within a second each."""
+    paths = [path for path in sorted(Path(onnx.__file__).parent.rglob("*.onnx")) if path.stat().st_size < 20_000]
+    paths_of_zoo = [
+        zoo.build(zoo.OPS["conv2d"], way, zoo.weight_of(zoo.OPS["conv2d"], "right", np.dtype(np.float32), 1))[0] for way in WAYS
+    ]
+    seeds = [path.read_bytes() for path in paths] + [model.SerializeToString() for model in paths_of_zoo] * 4
+    random = Random(7)
+    for _ in range(4000):
+        path = tmp_path / "m.onnx"
+        path.write_bytes(mutated(random, random.choice(seeds)))
+        before = time.process_time()
+        try:
+            graph.check(path, TARGET)
+            graph.prune(path, tmp_path / "o.onnx")
+        except InputError:
+            pass
+        assert time.process_time() - before < 3
+
+
+WAYS = [way for name, way in zoo.PATHS.items() if name not in ("unsqueeze", "flatten")]
+
+
+def mutated(random: Random, data: bytes) -> bytes:
+    out = bytearray(data)
+    for _ in range(random.randint(1, 6)):
+        at, kind = random.randrange(len(out) or 1), random.random()
+        if kind < 0.6 and out:
+            out[at] = random.randrange(256)
+        elif kind < 0.8:
+            del out[at : at + random.randint(1, 8)]
+        else:
+            out[at:at] = random.randbytes(random.randint(1, 5))
+    return bytes(out)
 
 
 def agree(path: Path, report) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import graph_zoo as zoo
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -231,6 +232,17 @@ def test_tiny_values_are_told_from_zeros_and_their_makers_named(tmp_path):
 def test_dense_weights_are_not_called_nearly_2_4(tmp_path):
     (layer,) = check(zoo.model_of([h.make_node("MatMul", ["x", "w"], ["y"])], [zoo.init("w", FULL)]), tmp_path).layers
     assert not [rule for rule in layer.rules if rule.id == "SG210"]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_negative_zeros_count_as_zero_and_nan_does_not(kind, tmp_path):
+    weight = zoo.two_four(zoo.dense((8, 12), 0), 0, 0)
+    signed = np.where(weight == 0, -0.0, weight).astype(kind)
+    (layer,) = check(zoo.model_of([h.make_node("MatMul", ["x", "w"], ["y"])], [zoo.init("w", signed)]), tmp_path).layers
+    assert (layer.two_four, layer.negative_zeros, layer.nonfinite) == (True, 48, 0)
+    signed[np.argmax(weight[:, 3] == 0), 3] = np.nan
+    (layer,) = check(zoo.model_of([h.make_node("MatMul", ["x", "w"], ["y"])], [zoo.init("w", signed)]), tmp_path).layers
+    assert (layer.two_four, layer.negative_zeros, layer.nonfinite) == (False, 47, 1)
 
 
 def test_an_operator_of_another_domain_is_not_taken_for_the_standard_s(tmp_path):
