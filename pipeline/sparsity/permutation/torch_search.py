@@ -20,23 +20,29 @@ WARM = 0.8
 """Part of the time in which worse partings may be taken."""
 
 
-def search_torch(matrix: np.ndarray | torch.Tensor, *, seconds: float, seed: int = 0, device: str = "cuda") -> Found:
+def search_torch(
+    matrix: np.ndarray | torch.Tensor, *, seconds: float = 0.0, rounds: int | None = None, seed: int = 0, device: str = "cuda"
+) -> Found:
     """Search on a torch device.
 
     Args:
         matrix: [rows, columns], any sign; columns a multiple of 8 (an odd stripe sits a round out otherwise).
-        seconds: Time to spend.
-        seed: Of pairings and escapes; the rounds that fit into the time depend on the machine.
+        seconds: Time to spend; the rounds that fit into it depend on the machine.
+        rounds: Rounds to make instead, whatever they take: the order found then depends on the seed alone.
+        seed: Of pairings and escapes.
         device: `cuda` or `cpu`.
     """
     host = np.abs(np.asarray(matrix.cpu() if isinstance(matrix, torch.Tensor) else matrix, dtype=np.float32)).T
     data = torch.from_numpy(np.ascontiguousarray(host)).to(device)
     start = time.perf_counter()
-    rounds = _Rounds(data, seed, start, seconds)
-    stripes = len(data) // GROUP
-    while stripes > 1 and time.perf_counter() - start < seconds:
-        rounds.step()
-    order = rounds.best.cpu().numpy()
+    walk, made = _Rounds(data, seed), 0
+    while len(data) > GROUP:
+        gone = made / rounds if rounds else (time.perf_counter() - start) / max(seconds, 1e-9)
+        if gone >= 1:
+            break
+        walk.step(1 - gone / WARM)
+        made += 1
+    order = walk.best.cpu().numpy()
     before, after = kept_magnitude(host), kept_magnitude(host[order])
     if after <= before:
         order, after = np.arange(len(host), dtype=np.int64), before
@@ -44,16 +50,16 @@ def search_torch(matrix: np.ndarray | torch.Tensor, *, seconds: float, seed: int
 
 
 class _Rounds:
-    def __init__(self, data: torch.Tensor, seed: int, start: float, seconds: float) -> None:
-        self.data, self.start, self.seconds = data, start, seconds
+    def __init__(self, data: torch.Tensor, seed: int) -> None:
+        self.data = data
         self.generator = torch.Generator(data.device).manual_seed(seed)
         self.pairs, self.parts, self.part_pairs = (torch.from_numpy(one).to(data.device) for one in (PAIRS, PARTS, PART_PAIRS))
         self.order = torch.arange(len(data), device=data.device)
         self.best, self.most = self.order.clone(), -1.0
         self.unit = 0.0
 
-    def step(self) -> None:
-        """One round: every stripe meets one other."""
+    def step(self, left: float) -> None:
+        """One round: every stripe meets one other; `left` of the warm time is still to come, none if negative."""
         stripes = len(self.order) // GROUP
         met = torch.randperm(stripes, generator=self.generator, device=self.data.device)[: stripes // 2 * 2].reshape(-1, 2)
         places = (met.unsqueeze(2) * GROUP + torch.arange(GROUP, device=met.device)).reshape(len(met), 2 * GROUP)
@@ -62,7 +68,6 @@ class _Rounds:
         gains = gains - gains[:, :1]
         if not self.unit:
             self.unit = float(gains.abs().mean()) or 1e-12
-        left = 1 - (time.perf_counter() - self.start) / (WARM * self.seconds)
         if left > 0:
             noise = torch.rand(gains.shape, generator=self.generator, device=gains.device).clamp_min(1e-12)
             gains = gains - torch.log(-torch.log(noise)) * (0.15 * self.unit * left)
