@@ -34,11 +34,9 @@ def estimate(
         raise InputError(
             "no weighted operator has known shapes", where=str(model), hint="give the inputs' shapes: --shape NAME=1x3x224x224"
         )
-    bounds = [
-        gpu_bound(work.layers, gpu, peak, dtype)
-        for gpu in pick_gpus(list(gpus), gpu_table)
-        if (peak := peak_for(gpu, dtype, accumulate)) is not None
-    ]
+    peaks = [(gpu, peak_for(gpu, dtype, accumulate)) for gpu in pick_gpus(list(gpus), gpu_table)]
+    bounds = [gpu_bound(work.layers, gpu, peak, dtype) for gpu, peak in peaks if peak is not None]
+    lacking = [gpu.name for gpu, peak in peaks if peak is None]
     measured = _from_profile(profile, model, work.layers) if profile else None
     return EstimateReport(
         model=str(model),
@@ -47,15 +45,16 @@ def estimate(
         layers=work.layers,
         gpus=bounds,
         profile=measured,
-        notes=_notes(work, checked, bounds, measured),
+        notes=[*_notes(work, checked, bounds, measured), *([f"no {dtype} peaks known of {', '.join(lacking)}"] if lacking else [])],
         next=_next(model, bounds, measured),
     )
 
 
 def _dtype(checked: Sequence[CheckedLayer]) -> str:
-    """Type of most weights; float32 counts as float16, in which a 2:4 layer would run."""
-    known = Counter(item.dtype for item in checked if item.dtype in PEAK_OF)
-    most = known.most_common(1)[0][0] if known else "float32"
+    """Type of most weights, behind Q/DQ of the quantised values; float32 counts as float16, in which a 2:4 layer would run."""
+    kinds = [item.quantized or item.dtype for item in checked]
+    known = Counter(kind for kind in kinds if kind in PEAK_OF)
+    most = known.most_common(1)[0][0] if known else None
     return "float16" if most in (None, "float32") else most
 
 
@@ -80,7 +79,7 @@ def _notes(work: Work, checked: Sequence[CheckedLayer], bounds: Sequence[GpuBoun
     ]
     if any(bound.memory_bound for bound in bounds):
         notes.append("the gain with weight traffic (packed weights at small batch) is not seen in practice")
-    if any(item.dtype == "float32" for item in checked):
+    if any((item.quantized or item.dtype) == "float32" for item in checked):
         notes.append("float32 weights count as float16: an FP32 build lists nothing as eligible")
     if work.unknown:
         notes.append(f"left out, since their shapes are not known: {', '.join(work.unknown)}")
@@ -90,6 +89,8 @@ def _notes(work: Work, checked: Sequence[CheckedLayer], bounds: Sequence[GpuBoun
 
 
 def _next(model: Path, bounds: Sequence[GpuBound], measured: ProfileBound | None) -> str:
+    if not bounds and not measured:
+        return "name a GPU whose table row has peaks of this type: --gpu, or --gpu-table with your own"
     highest = max([bound.mathematics for bound in bounds] + ([measured.at_most] if measured else []), default=1.0)
     if highest <= 1.0:
         return "2:4 cannot pay here: no layer could be eligible, or the GPU has no sparse tensor cores"

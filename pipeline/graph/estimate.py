@@ -33,7 +33,8 @@ def could(layer: LayerWork) -> bool:
 def peak_for(gpu: Gpu, dtype: str, accumulate: str | None = None) -> Peak | None:
     """The GPU's peak for weights of a type; None where it lacks that type."""
     kind, usual = PEAK_OF[dtype]
-    return next((peak for peak in gpu.peaks if peak.dtype == kind and peak.accumulate == (accumulate or usual)), None)
+    wanted = usual if accumulate is None or usual == "int32" else accumulate
+    return next((peak for peak in gpu.peaks if (peak.dtype, peak.accumulate) == (kind, wanted)), None)
 
 
 def gpu_bound(layers: Sequence[LayerWork], gpu: Gpu, peak: Peak, dtype: str) -> GpuBound:

@@ -122,7 +122,7 @@ def weight_sizes(arm: str, layers: Iterable[CheckedLayer]) -> list[Size]:
 def _once(layers: Iterable[CheckedLayer]) -> list[CheckedLayer]:
     found: dict[str, CheckedLayer] = {}
     for item in layers:
-        if item.weight and item.shape and item.dtype in ITEM_BYTES:
+        if item.weight and item.shape and _dtype(item) in ITEM_BYTES:
             first = found.get(item.weight)
             # read along two axes, a weight can be packed only where it is 2:4 along both
             found[item.weight] = item if first is None or first.two_four else first
@@ -130,7 +130,8 @@ def _once(layers: Iterable[CheckedLayer]) -> list[CheckedLayer]:
 
 
 def _dtype(item: CheckedLayer) -> str:
-    return item.dtype or ""
+    """The type that a kernel holds: of the quantised values behind Q/DQ, else the operand's own."""
+    return item.quantized or item.dtype or ""
 
 
 def _count(item: CheckedLayer) -> int:

@@ -86,7 +86,8 @@ def _checked(item: CheckedLayer) -> str:
     """What its operator reads, and the rules that are not met; of open ones and predictions the ids, for one screen."""
     violating = f" ({count(item.groups_violating, 'group')} of 4 violate it)" if item.groups_violating else ""
     pattern = {True: "2:4", False: f"not 2:4{violating}", None: "not a constant"}[item.two_four]
-    head = f"{item.node} ({item.op}, operand {item.operand}): {item.dtype} {item.shape}, axis {item.axis}, {pattern}"
+    dtype = f"{item.quantized} > {item.dtype}" if item.quantized else item.dtype
+    head = f"{item.node} ({item.op}, operand {item.operand}): {dtype} {item.shape}, axis {item.axis}, {pattern}"
     parts = [head, f"zeros {number(item.zero_fraction)}"]
     parts += [f"{rule.id} fails: {rule.text}" for rule in item.rules if rule.outcome is Outcome.FAIL]
     for outcome, word in ((Outcome.UNKNOWN, "unknown"), (Outcome.HINT, "hints")):

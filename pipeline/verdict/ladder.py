@@ -99,10 +99,10 @@ _UNTRAINED: tuple[Callable[[Evidence], Claim | None], ...] = (_onnx_model, _forc
 
 
 def _kept_dense(claims: Mapping[Step, Claim], decision: LayerDecision) -> dict[Step, Claim]:
-    """A layer that was meant to stay dense misses no rung; what was proven of it all the same stays."""
-    text = f"stays dense by decision ({decision.rule})"
-    kept = Claim(Rung.NOT_APPLICABLE, text)
-    return {step: claim if claim.rung in (Rung.YES, Rung.DISPUTED) else kept for step, claim in claims.items()}
+    """A layer that was meant to stay dense misses no rung; what was proven of its pattern or kernel all the same stays."""
+    kept = Claim(Rung.NOT_APPLICABLE, f"stays dense by decision ({decision.rule})")
+    stays = {step for step, claim in claims.items() if step is not Step.FASTER_LAYER and claim.rung in (Rung.YES, Rung.DISPUTED)}
+    return {step: claim if step in stays else kept for step, claim in claims.items()}
 
 
 def _decision_text(decision: LayerDecision | None) -> str:

@@ -228,3 +228,20 @@ def test_the_command_prints_every_format(model, style):
         assert (found["schema"], found["gpus"][0]["kind"]) == ("sparsegate.estimate/1", "fp16 with fp16 accumulation")
     else:
         assert "A30" in result.output
+
+
+def test_a_quantised_model_is_counted_in_int8_at_the_int8_peak(tmp_path):
+    from journey_models import int8_without_output_quantizer
+
+    report = api.estimate(int8_without_output_quantizer(tmp_path / "m.onnx"), batch=8, gpus=["A30"], accumulate="fp16")
+    assert (report.dtype, report.gpus[0].kind, report.gpus[0].dense_tops) == ("int8", "int8 with int32 accumulation", 330)
+    assert (report.layers[0].flops, report.layers[0].weight_bytes) == (2 * 8 * 64 * 32, 64 * 32)
+
+
+def test_a_gpu_without_peaks_of_the_type_is_named(tmp_path, model):
+    own = [{"name": "Mine", "sm": "8.6", "gb_per_s": 500, "peaks": [["int8", "int32", 100, 200]], "source": "measured"}]
+    (tmp_path / "gpus.json").write_text(json.dumps(own))
+    report = api.estimate(model, batch=1, gpus=["mine"], gpu_table=tmp_path / "gpus.json")
+    assert report.gpus == []
+    assert report.notes[-1] == "no float16 peaks known of Mine"
+    assert report.next.startswith("name a GPU")

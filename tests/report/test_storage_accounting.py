@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pipeline.errors import InputError
 from pipeline.graph import storage
@@ -75,6 +76,12 @@ def test_only_two_four_layers_are_counted_packed_and_shared_weights_once():
         "csr32": storage.csr_bytes(8, 64, "float16") + storage.csr_bytes(8, 128, "float16"),
         "coo32": storage.coo_bytes(64 + 128, "float16"),
     }
+
+
+def test_behind_qdq_the_quantised_values_are_what_is_held():
+    quantised = replace(checked("a", True, dtype="float32"), quantized="int8")
+    sizes = {size.name: size.bytes for size in storage.weight_sizes("sparse", [quantised])}
+    assert (sizes["weights"], sizes["packed"]) == (8 * 16, 8 * 16 * 5 // 8)
 
 
 def test_a_weight_read_along_two_axes_is_packed_only_where_both_are_two_four():

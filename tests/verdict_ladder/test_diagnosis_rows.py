@@ -70,7 +70,7 @@ DENSE_TAIL = c.dense_won()
 REGROUPED = replace(DENSE_BODY, id="x", name="/body/Conv", parts=["/body/Conv"], onnx_nodes=["/body/Conv"])
 NAMES_ONLY = replace(c.engine_layer(c.BODY), tactic=None, candidates=None)
 FAILED_RULE = [RuleOutcome(id="SG105", outcome=Outcome.FAIL, text="grouped convolutions are not considered")]
-INT8 = {"dtype": "int8", "two_four": True, "eligible": Rung.YES}
+INT8 = {"dtype": "float32", "quantized": "int8", "two_four": True, "eligible": Rung.YES}
 
 
 ENGINE_PARITY = EngineParity(engine="sparse", against="twin", profile=0, shape="opt", probe="random", max_rel=0.5, passed=False)

@@ -39,6 +39,11 @@ def test_a_layer_dense_by_decision_shows_its_rule_and_misses_nothing():
     assert stem.decision == "dense (SG303): 1 input channel is no multiple of 4"
 
 
+def test_a_dense_layers_time_proves_nothing_about_sparsity():
+    measured = c.measurement(layers=[c.layer_time("sparse", c.STEM, 1.0, 1.0, 1.0), c.layer_time("dense", c.STEM, 2.0, 2.0, 2.0)])
+    assert set(rows(c.evidence(measure=measured))["stem"].steps.values()) == {Rung.NOT_APPLICABLE}
+
+
 def test_a_dense_layer_that_went_sparse_all_the_same_keeps_that_fact():
     report = c.tactic_report(c.build("sparse", c.engine_layer(c.STEM)))
     stem = rows(c.evidence(tactics=report))["stem"]

@@ -40,7 +40,8 @@ def dense_selected(evidence: Evidence) -> list[str]:
 
 def quantised_dense(evidence: Evidence) -> list[str]:
     """Eligible layers with quantised weights in which a dense tactic runs."""
-    dtypes = {item.node: item.dtype for item in checked_layers(evidence) if item.dtype and item.dtype.startswith(QUANTISED)}
+    kinds = {item.node: item.quantized or item.dtype or "" for item in checked_layers(evidence)}
+    dtypes = {node: kind for node, kind in kinds.items() if kind.startswith(QUANTISED)}
     return [
         f"tactics: {layer.name}: {node} reads {dtypes[node]}"
         for layer in _lost(_sparse_build(evidence))
