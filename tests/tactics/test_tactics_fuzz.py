@@ -16,7 +16,8 @@ from pipeline.tactics import reader
 
 DATA = Path(__file__).parent.parent / "data" / "tactics"
 SECONDS_PER_MB = 20.0
-"""Of CPU time; small files cost 2 ms besides. Wide, since it guards against a quadratic step, not against a slow machine."""
+SECONDS_BESIDES = 0.5
+"""Of CPU time. Wide, since they guard against a quadratic step, not against a busy machine."""
 TOKENS = (
     b"(Sparsity) |, |(|)|[|]|{|...|**|&&&& RUNNING TensorRT.x [TensorRT v|Tactic: | Time: |Layer(|=== Profile (1 iterations ) ===\n".split(
         b"|"
@@ -64,7 +65,6 @@ def fuzz(tmp_path, count, seed, monkeypatch):
     rng = random.Random(seed)
     seeds = samples()
     path = tmp_path / "fuzzed.log"
-    slowest = 0.0
     for i in range(count):
         data = mutate(rng, rng.choice(seeds), seeds)
         path.write_bytes(data)
@@ -75,9 +75,7 @@ def fuzz(tmp_path, count, seed, monkeypatch):
             tactics.read([str(path)])
         except SparsegateError as error:
             assert "fuzzed.log" in str(error)
-        seconds = time.process_time() - start
-        slowest = max(slowest, (seconds - 0.05) / (len(data) / 1e6))
-    assert slowest < SECONDS_PER_MB
+        assert time.process_time() - start < SECONDS_BESIDES + SECONDS_PER_MB * len(data) / 1e6
 
 
 def test_mutations_raise_nothing_else(tmp_path, monkeypatch):
@@ -111,4 +109,4 @@ def test_long_and_nested_text_is_read_in_linear_time(tmp_path, data):
         tactics.read([str(path)])
     except SparsegateError as error:
         assert "long.log" in str(error)
-    assert time.process_time() - start < 1.0 + SECONDS_PER_MB * len(data) / 1e6
+    assert time.process_time() - start < SECONDS_BESIDES + SECONDS_PER_MB * len(data) / 1e6
