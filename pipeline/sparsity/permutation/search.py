@@ -18,9 +18,11 @@ from pipeline.sparsity.permutation.tables import PAIRS, PART_PAIRS, PARTS
 GROUP = 4
 ROUNDS = 40
 """Time to look at all pairs so often: then escapes by kicks do better than annealing."""
-CACHED = 1 << 16
-"""Numbers (256 KiB) that stay in a core's second-level cache: the columns of the stripes that are annealed together."""
-VISIT = 32
+HOT, COLD = 0.2, 0.05
+"""First and last temperature of the annealing, in mean changes of a random swap."""
+CACHED = 1 << 17
+"""Numbers (512 KiB) that stay in a core's second-level cache: the columns of the stripes that are annealed together."""
+VISIT = 8
 """Moves per column before other stripes are drawn."""
 LEAST_STRIPES = 3
 """A kick rotates columns of so many stripes."""
@@ -177,8 +179,8 @@ class _Run:
         return best, True
 
     def swaps(self, moves: int) -> bool:
-        """Annealing: from a fifth of a swap's mean change down to a fiftieth, over windows of stripes that are drawn anew."""
-        first, last = 0.2 * self.unit, 0.02 * self.unit
+        """Annealing, over windows of stripes that are drawn anew."""
+        first, last = HOT * self.unit, COLD * self.unit
         random, stripes, rows = np.random.default_rng(self.seed), self.now.size, self.data.shape[1]
         width = min(stripes, max(8, CACHED // (GROUP * rows)))
         step = max(1, min(moves, VISIT * GROUP * width))
