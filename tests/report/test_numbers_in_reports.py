@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from pipeline import report
 from pipeline.records import io
+from pipeline.records.evidence import RECORD_OF_STAGE
 from pipeline.records.measurement import Size
 from pipeline.records.verdict import JudgedRule, RuleResult, Verdict
 from pipeline.report.differences import diff_markdown, diff_text
@@ -86,7 +87,8 @@ def runs(draw):
 
 
 def records_of(evidence):
-    return [record for record in (evidence.run, evidence.export, evidence.tactics, evidence.measure, evidence.gate) if record]
+    records = [evidence.run, *(getattr(evidence, stage) for stage in RECORD_OF_STAGE)]
+    return [record for record in records if record is not None]
 
 
 @settings(max_examples=40, deadline=None)
