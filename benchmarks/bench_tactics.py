@@ -191,8 +191,9 @@ def main() -> None:
             base, ours, theirs = bare["seconds"], read["seconds"], sections["seconds"]
             print(f"{size:.0f} MB, {layers} layers, " + ", ".join(f"{count} {what}" for what, count in counts.items()))
             print(f"  bare byte-line loop {base:.3f} s, section parser {theirs:.3f} s, full tables {ours:.3f} s ({size / ours:.0f} MB/s)")
+            peak = read["peak_mb"]
             print(
-                f"  {base / ours:.3f} of the bare loop's speed, {theirs / ours:.2f} times the section parser's; peak {read['peak_mb']:.0f} MB"
+                f"  {base / ours:.3f} of the bare loop's speed, {theirs / ours:.2f} times the section parser's; peak memory {peak:.0f} MB"
             )
             path.unlink()
 
