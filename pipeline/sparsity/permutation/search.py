@@ -26,7 +26,7 @@ VISIT = 8
 """Moves per column before other stripes are drawn."""
 LEAST_STRIPES = 3
 """A kick rotates columns of so many stripes."""
-SWAP_NS = (90.0, 0.75)
+SWAP_NS = (80.0, 0.5)
 """Nominal time of one swap of the annealing: constant and per row. The work follows from these and not from the clock, so
 that the same seed finds the same order on every machine that is fast enough."""
 PAIR_NS = (700.0, 22.0)
