@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -67,10 +68,14 @@ def md_table(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
 _MD = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~"} | {"&": "&amp;"})
 
 
-def md(text: str) -> str:
-    r"""Text of unknown origin for Markdown: shown as it is, never markup.
+_MENTION = re.compile(r"(?<!\w)@(?=\w)")
+"""Where GitHub would notify somebody of that name."""
 
-    >>> md("a|b <img> *c*")
-    'a\\|b \\<img\\> \\*c\\*'
+
+def md(text: str) -> str:
+    r"""Text of unknown origin for Markdown: shown as it is, never markup, never a mention.
+
+    >>> md("a|b <img> *c*"), md("@team dense@again")
+    ('a\\|b \\<img\\> \\*c\\*', '@&ZeroWidthSpace;team dense@again')
     """
-    return safe(text).translate(_MD)
+    return _MENTION.sub("@&ZeroWidthSpace;", safe(text).translate(_MD))
