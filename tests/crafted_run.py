@@ -153,10 +153,10 @@ def measurement(**changes: object) -> Measurement:
         timings=[timing("sparse", 0.90), timing("twin", 0.99), timing("dense", 1.0)],
         ratios=[ratio(0.9, 0.88, 0.93), ratio(0.91, 0.89, 0.94, over="twin")],
         layers=[
-            layer_time("sparse", BODY, 0.30, 0.31, 0.30),
-            layer_time("dense", BODY, 0.40, 0.41, 0.40),
-            layer_time("sparse", TAIL, 0.20, 0.21, 0.20),
-            layer_time("dense", TAIL, 0.20, 0.21, 0.20),
+            layer_time("sparse", BODY, 0.30, 0.31, 0.30, 0.31, 0.30),
+            layer_time("dense", BODY, 0.40, 0.41, 0.40, 0.41, 0.40),
+            layer_time("sparse", TAIL, 0.20, 0.21, 0.20, 0.21, 0.20),
+            layer_time("dense", TAIL, 0.20, 0.21, 0.20, 0.21, 0.20),
         ],
         quality={
             "dense": [quality("dense", 0.975, {"3": 0.95, "8": 0.975})],

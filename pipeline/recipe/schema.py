@@ -296,7 +296,7 @@ class Measure(Section):
     """Longest warm-up; an arm that has not settled by then makes its latency rules inconclusive."""
     stop_early: bool = True
     """Stop when every latency rule is decided; intervals stay valid."""
-    layer_passes: int = Field(3, ge=0)
+    layer_passes: int = Field(7, ge=0)
     """Profiling passes for layer times."""
     parity: bool = True
     """Compare every engine's outputs with ONNX Runtime's and its twin's, at min, opt and max of each optimization profile."""

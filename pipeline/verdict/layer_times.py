@@ -3,7 +3,8 @@
 Arms fuse differently, so single engine layers are not comparable. Engine layers of both arms are joined into the smallest
 groups that hold the same ONNX nodes on both sides; a reformat counts to the layer that it feeds or drains. A group's time in
 one profiling pass is the sum over its layers; the ratio's interval is distribution-free (Mann-Whitney: order statistics of
-all pairwise ratios; Hodges & Lehmann 1963), exact for few passes, and needs at least 3 passes in each arm.
+all pairwise ratios; Hodges & Lehmann 1963) and exact for few passes. The intervals of a shape's groups hold together
+(Bonferroni): among a hundred layers none should read faster by chance, which takes 7 passes in each arm.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pipeline.records.measurement import Estimate, LayerTime
 from pipeline.verdict.matching import components, reformatted
 
 CONFIDENCE = 0.9
-"""Two-sided: each end of the interval is wrong with at most 5 %."""
+"""Two-sided, over all groups of a shape together: each end of any of the intervals is wrong with at most 5 %."""
 
 MYELIN = re.compile(r"\{ForeignNode\[|^__myl|^__mye")
 """Engine layers whose inner kernels a layer profile does not tell apart."""
@@ -36,11 +37,15 @@ class GroupTime(msgspec.Struct, frozen=True, kw_only=True):
     ratio: Estimate | None
     """Time of the arm over time of the other; None where passes are too few."""
     passes: tuple[int, int]
+    passes_needed: int
+    """In each arm, for an interval at this confidence to exist."""
     myelin: bool
     """A Myelin region is among the layers: its inside is not told apart."""
 
 
-def compare(times: Sequence[LayerTime], *, arm: str, over: str, nodes: Mapping[str, Mapping[str, frozenset[str]]]) -> list[GroupTime]:
+def compare(
+    times: Sequence[LayerTime], *, arm: str, over: str, nodes: Mapping[str, Mapping[str, frozenset[str]]], together: bool = True
+) -> list[GroupTime]:
     """Groups of ONNX nodes that both arms hold, at every shape at which both were profiled.
 
     Args:
@@ -48,12 +53,13 @@ def compare(times: Sequence[LayerTime], *, arm: str, over: str, nodes: Mapping[s
         arm: The arm in the numerator.
         over: The arm in the denominator.
         nodes: By arm, engine layer name -> ONNX nodes, for layers whose times name no nodes.
+        together: Whether all intervals of a shape hold together, or each for itself.
     """
     groups = []
     for shape in dict.fromkeys(time.shape for time in times):
         mine, theirs = ([t for t in times if t.arm == name and t.shape == shape] for name in (arm, over))
         if mine and theirs:
-            groups += _groups_at(shape, _with_nodes(mine, nodes.get(arm, {})), _with_nodes(theirs, nodes.get(over, {})))
+            groups += _groups_at(shape, _with_nodes(mine, nodes.get(arm, {})), _with_nodes(theirs, nodes.get(over, {})), together)
     return groups
 
 
@@ -66,7 +72,7 @@ def _with_nodes(times: list[LayerTime], known: Mapping[str, frozenset[str]]) -> 
     return [(t, named[t.layer] or named.get(reformatted(t.layer), frozenset())) for t in times]
 
 
-def _groups_at(shape: str, mine: list[_Named], theirs: list[_Named]) -> list[GroupTime]:
+def _groups_at(shape: str, mine: list[_Named], theirs: list[_Named], together: bool) -> list[GroupTime]:
     root = components([nodes for _, nodes in (*mine, *theirs) if nodes])
     members: dict[str, tuple[list[LayerTime], list[LayerTime]]] = defaultdict(lambda: ([], []))
     held: dict[str, set[str]] = defaultdict(set)
@@ -76,18 +82,21 @@ def _groups_at(shape: str, mine: list[_Named], theirs: list[_Named]) -> list[Gro
                 key = root[next(iter(nodes))]
                 members[key][side].append(time)
                 held[key] |= nodes
-    return [_group(shape, frozenset(held[key]), a, b) for key, (a, b) in members.items() if a and b]
+    both = {key: sides for key, sides in members.items() if all(sides)}
+    confidence = 1 - (1 - CONFIDENCE) / max(1, len(both) if together else 1)
+    return [_group(shape, frozenset(held[key]), a, b, confidence) for key, (a, b) in both.items()]
 
 
-def _group(shape: str, nodes: frozenset[str], mine: list[LayerTime], theirs: list[LayerTime]) -> GroupTime:
+def _group(shape: str, nodes: frozenset[str], mine: list[LayerTime], theirs: list[LayerTime], confidence: float) -> GroupTime:
     a, b = _per_pass(mine), _per_pass(theirs)
     return GroupTime(
         shape=shape,
         nodes=nodes,
         arm_layers=tuple(t.layer for t in mine),
         over_layers=tuple(t.layer for t in theirs),
-        ratio=ratio_interval(a, b),
+        ratio=ratio_interval(a, b, confidence),
         passes=(len(a), len(b)),
+        passes_needed=passes_needed(confidence),
         myelin=any(MYELIN.search(t.layer) for t in (*mine, *theirs)),
     )
 
@@ -114,6 +123,16 @@ def ratio_interval(a: Sequence[float], b: Sequence[float], confidence: float = C
     middle = len(ratios) // 2
     value = ratios[middle] if len(ratios) % 2 else (ratios[middle - 1] + ratios[middle]) / 2
     return Estimate(value=value, low=ratios[cut], high=ratios[-1 - cut], confidence=confidence, n=min(len(a), len(b)))
+
+
+@lru_cache(maxsize=64)
+def passes_needed(confidence: float) -> int:
+    """Least number of passes in each arm for an interval at this confidence to exist.
+
+    >>> passes_needed(0.9), passes_needed(1 - 0.1 / 7), passes_needed(1 - 0.1 / 100)
+    (3, 5, 7)
+    """
+    return next(n for n in range(1, 64) if 1 / comb(2 * n, n) <= (1 - confidence) / 2 + 1e-12)
 
 
 @lru_cache(maxsize=64)

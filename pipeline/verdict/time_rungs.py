@@ -84,7 +84,7 @@ def _controls(evidence: Evidence, nodes: dict[str, dict[str, frozenset[str]]]) -
     """The same groups in pairs of arms that run the same kernels."""
     pairs = [pair for pair in (evidence.build.controls if evidence.build else ()) if len(pair) == 2 and ARM in pair]
     times = evidence.measure.layers if evidence.measure else []
-    return [group for arm, over in pairs for group in compare(times, arm=arm, over=over, nodes=nodes)]
+    return [group for arm, over in pairs for group in compare(times, arm=arm, over=over, nodes=nodes, together=False)]
 
 
 def _leaves_out_1(group: GroupTime) -> bool:
@@ -99,7 +99,8 @@ def judge_group(group: GroupTime) -> Claim:
     found = group.ratio
     if found is None or found.low is None or found.high is None:
         mine, theirs = group.passes
-        return Claim(Rung.UNKNOWN, f"at {group.shape} {mine} and {theirs} profiling passes: at least 3 in each arm are needed")
+        needed = f"at least {group.passes_needed} in each arm are needed"
+        return Claim(Rung.UNKNOWN, f"at {group.shape} {mine} and {theirs} profiling passes: {needed}")
     text = f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}] of its time in the {OVER} arm at {group.shape} ({found.n} passes)"
     if found.high < 1:
         return Claim(Rung.YES, text)

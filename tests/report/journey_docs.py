@@ -86,7 +86,7 @@ def make_files(folder: Path) -> None:
     io.write(folder / "old.json", c.tactic_report(c.build("sparse", *before, tensorrt="8.6.1")))
     io.write(folder / "new.json", c.tactic_report(c.build("sparse", *after, tensorrt="10.13.0")))
     times = [
-        c.layer_time(arm, item, ms, ms, ms)
+        c.layer_time(arm, item, *[ms] * 5)
         for arm, body in (("sparse", 4.0), ("twin", 6.0), ("dense", 6.0))
         for item, ms in ((c.BODY, body), (c.STEM, 14.0))
     ]

@@ -149,7 +149,7 @@ class TestWeUpgradedTensorRTAndLostEightPercent:
 class TestTheKernelIsFasterOurServiceIsNot:
     def test_the_bound_of_the_profile_and_where_the_gain_is_lost(self, tmp_path):
         def times(arm, body):
-            return [c.layer_time(arm, c.BODY, body, body, body), c.layer_time(arm, c.STEM, 14.0, 14.0, 14.0)]
+            return [c.layer_time(arm, c.BODY, *[body] * 5), c.layer_time(arm, c.STEM, *[14.0] * 5)]
 
         ratios = [c.ratio(0.85, 0.84, 0.86), c.ratio(1.0, 0.98, 1.02, metric="host_latency")]
         measured = c.measurement(layers=[*times("sparse", 4.0), *times("twin", 6.0), *times("dense", 6.0)], ratios=ratios)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from math import comb
 
+import numpy as np
 import pytest
 
 from pipeline.records.measurement import LayerTime
@@ -17,16 +18,35 @@ def time(arm, layer, nodes, *passes):
 
 def test_layers_fused_differently_meet_in_the_smallest_common_group():
     times = [
-        time("a", "c1 + r1", ["c1", "r1"], 4, 4, 4),
-        time("a", "c2", ["c2"], 3, 3, 3),
-        time("b", "c1", ["c1"], 2, 2, 2),
-        time("b", "r1", ["r1"], 3, 3, 3),
-        time("b", "c2", ["c2"], 3, 3, 3),
+        time("a", "c1 + r1", ["c1", "r1"], *[4] * 4),
+        time("a", "c2", ["c2"], *[3] * 4),
+        time("b", "c1", ["c1"], *[2] * 4),
+        time("b", "r1", ["r1"], *[3] * 4),
+        time("b", "c2", ["c2"], *[3] * 4),
     ]
     groups = {group.nodes: group for group in compare(times, arm="a", over="b", nodes={})}
     assert set(groups) == {frozenset({"c1", "r1"}), frozenset({"c2"})}
     assert groups[frozenset({"c1", "r1"})].ratio.value == pytest.approx(0.8)
     assert groups[frozenset({"c2"})].ratio.value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("layers", "needed"), [(1, 3), (7, 5), (100, 7)])
+def test_the_more_layers_there_are_the_more_passes_a_claim_takes(layers, needed):
+    for passes in (needed - 1, needed):
+        times = [time(arm, f"c{i}", [f"c{i}"], *[ms] * passes) for i in range(layers) for arm, ms in (("a", 1.0), ("b", 2.0))]
+        groups = compare(times, arm="a", over="b", nodes={})
+        assert {group.ratio is not None for group in groups} == {passes == needed}
+        assert {group.passes_needed for group in groups} == {needed}
+
+
+def test_among_layers_that_do_not_differ_none_reads_faster_in_nine_runs_of_ten():
+    draw = np.random.default_rng(5)
+    wrong = 0
+    for _ in range(200):
+        times = [time(arm, f"c{i}", [f"c{i}"], *draw.lognormal(0, 0.1, 7)) for i in range(20) for arm in ("a", "b")]
+        ratios = [group.ratio for group in compare(times, arm="a", over="b", nodes={})]
+        wrong += any(ratio.high < 1 or ratio.low > 1 for ratio in ratios)
+    assert wrong <= 0.1 * 200 + 2 * (200 * 0.1 * 0.9) ** 0.5
 
 
 @pytest.mark.parametrize(
