@@ -153,7 +153,7 @@ class Opened:
     def blocks(self) -> Iterator[bytes]:
         """The text in blocks that end with a line feed (the last one may not), without colours and carriage returns."""
         decode = codecs.getincrementaldecoder(self._bom or "utf-8")("replace")
-        rest: list[bytes] = []
+        rest: list[bytes | memoryview] = []
         total, data, first = 0, self._start, True
         held = 0
         while data:
@@ -166,7 +166,7 @@ class Opened:
                 data, first = data.removeprefix(codecs.BOM_UTF8), False
             end = data.rfind(b"\n") + 1
             if end:
-                yield _clean(b"".join([*rest, data[:end]]))
+                yield _clean(b"".join([*rest, memoryview(data)[:end]]))
                 rest, held = [data[end:]], len(data) - end
             else:
                 rest.append(data)

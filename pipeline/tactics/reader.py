@@ -103,12 +103,11 @@ def _read_log(number: int, opened: Opened) -> LogFile:
     log = LogFile(number)
     rest = b""
     for block in opened.blocks():
-        data = rest + block if rest else block
-        log.begin(data)
-        if not data.endswith(b"\n"):
-            rest = data
-            break
-        rest = data[log.take(data) :]
+        log.begin(block)
+        if block.endswith(b"\n"):
+            log.take(block)
+        else:
+            rest = block
     log.finish(rest)
     return log
 
@@ -139,18 +138,18 @@ class LogFile:
         if self.joiner is None:
             self.joiner = Joiner(detect_width(block[:WIDTH_BYTES].decode("utf-8", "replace").split("\n")))
 
-    def take(self, block: bytes) -> int:
-        """Read whole lines but for the last one, whose continuation is not in sight; returns how many bytes were read."""
+    def take(self, block: bytes) -> None:
+        """Read whole lines. The last one goes the slow way, where it waits for its continuation in the next block."""
         assert self.joiner is not None
-        last = block.rfind(b"\n", 0, -1) + 1
         fast = self._fast_way(block) if self.joiner.width is None and (self.fast or len(block) >= FAST_FROM_BYTES) else None
         at = 0
-        while at < last:
-            if fast is not None and self._tables() is not None and not self.joiner.waiting and len(block) - at >= FAST_REST_BYTES:
+        while at < len(block):
+            if fast is not None and self._tables() is not None and not self.joiner.waiting and len(block) - at > FAST_REST_BYTES:
                 lines, size = fast.read(block[at:], self.line)
                 self.line += lines
                 at += size
-                continue
+                if lines:
+                    continue
             end = block.index(b"\n", at)
             if fast is not None and self.joiner.waiting and begins(block[at:end].decode("utf-8", "replace")):
                 self._flush()
@@ -158,7 +157,6 @@ class LogFile:
             self._slow(self.line, block[at:end], False)
             self.line += 1
             at = end + 1
-        return last
 
     def _fast_way(self, block: bytes) -> FastWay | None:
         if self.fast is None:
