@@ -124,12 +124,28 @@ def anneal(
     two = np.empty(4, np.int64)
     temperature = first
     factor = (last / first) ** (1.0 / moves)
+    stripes = np.uint64(window.size)
+    state = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x632BE59BD9B4E019)
     for _ in range(moves):
         temperature *= factor
-        a, b = _two_stripes(window.size)
+        # xorshift64 (Marsaglia 2003): one draw for both stripes and both columns, several times as fast as numpy's
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+        a = np.int64(((state >> np.uint64(40)) * stripes) >> np.uint64(24))
+        b = np.int64((((state >> np.uint64(16)) & np.uint64(0xFFFFFF)) * (stripes - np.uint64(1))) >> np.uint64(24))
+        if b >= a:
+            b += 1
         i = window[a]
         j = window[b]
-        _swapped(order, i, j, one, two)
+        p = np.int64((state >> np.uint64(4)) & np.uint64(3))
+        q = np.int64((state >> np.uint64(8)) & np.uint64(3))
+        for k in range(4):
+            one[k] = order[4 * i + k]
+            two[k] = order[4 * j + k]
+        held = one[p]
+        one[p] = two[q]
+        two[q] = held
         ours = kept(data, one[0], one[1], one[2], one[3])
         theirs = kept(data, two[0], two[1], two[2], two[3])
         change = ours + theirs - now[i] - now[j]
