@@ -432,7 +432,9 @@ def test_archives_and_folders_are_read(tmp_path, suffix):
 
 
 @pytest.mark.parametrize(
-    "data", [gzip.compress(b"x" * 5000)[:-30], zstandard.compress(b"x" * 5000)[:-4] + b"zzzzzzzz", b"\x1f\x8b" + b"0" * 50]
+    "data",
+    [gzip.compress(b"x" * 5000)[:-30], zstandard.compress(b"x" * 5000)[:-4] + b"zzzzzzzz", b"\x1f\x8b" + b"0" * 50],
+    ids=["cut gzip", "torn zstd", "no gzip at all"],
 )
 def test_damaged_archives_are_the_inputs_fault(tmp_path, data):
     path = tmp_path / "build.log.gz"
