@@ -144,11 +144,11 @@ def test_a_build_that_hangs_is_ended(standin, model, tmp_path, mode, monkeypatch
     with pytest.raises(StageError, match="no end within 3 s"):
         made.build(request(model), tmp_path / "out")
     assert time.monotonic() - started < 15
-    assert not running("standin/trtexec.py")
+    assert not running("standin/trtexec.py", str(tmp_path))
 
 
-def running(words: str) -> list[str]:
-    """Command lines of this user's processes that hold `words`, and are not this one."""
+def running(*words: str) -> list[str]:
+    """Command lines of processes that hold all `words`, and are not this one."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -156,7 +156,7 @@ def running(words: str) -> list[str]:
                 line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except OSError:
                 continue
-            if words in line:
+            if all(word in line for word in words):
                 found.append(line)
     return found
 
@@ -177,7 +177,7 @@ def test_ctrl_c_ends_the_build_on_the_target_too(standin, programs, model, tmp_p
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         made.build(request(model), tmp_path / "out")
-    assert not running("standin/trtexec.py")
+    assert not running("standin/trtexec.py", str(tmp_path))
 
 
 def test_passed_after_skipped_tactics_is_noted(standin, model, tmp_path):

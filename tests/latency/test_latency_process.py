@@ -64,7 +64,7 @@ def test_processes_are_interleaved_and_started_anew():
     assert all(len(found) == 1 for found in by_launch.values())
     assert len(set.union(*by_launch.values())) == len(by_launch)
     found = ratio(samples, "b", "a", shape="batch=1", metric="host_latency", quantity="p50", alpha=0.05)
-    assert found.low < 1.2 < found.high
+    assert 1.1 < found.value < 1.3  # both sleep a little longer than they say
     assert found.n <= facts.rounds // facts.group
 
 
