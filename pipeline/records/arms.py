@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.records.artifact import Artifact
 from pipeline.records.check import CheckReport
+from pipeline.records.estimate import EstimateReport
 from pipeline.records.io import Part, Record
 from pipeline.records.layers import WeightedLayer
 from pipeline.records.rung import Rung
@@ -55,3 +56,5 @@ class OnnxArms(Record, frozen=True, kw_only=True, tag="sparsegate.arms/1"):
     """Shape by input name; a dynamic axis is its name."""
     batch: dict[str, int] = {}
     """min, opt, max."""
+    estimate: EstimateReport | None = None
+    """At most how much faster NVIDIA GPUs could run the sparse arm at the opt batch; None where shapes stay open."""

@@ -31,16 +31,27 @@ def estimate_text(report: EstimateReport, width: int = 80) -> str:
 
 def estimate_markdown(report: EstimateReport) -> str:
     """The same with every layer and the GPUs' sources."""
-    gpu_rows = [[*_gpu(bound, report), *_source(bound)] for bound in report.gpus]
     blocks = [
         ["# At most how much faster?"],
         [f"- {md(text)}" for text in _answer(report)],
-        md_table([*GPUS, *SOURCES], gpu_rows),
-        md_table([*LAYERS, Column("why")], [[*_layer(layer), layer.why] for layer in report.layers]),
+        *estimate_tables(report),
         [f"- {md(note)}" for note in report.notes],
         [f"**Next:** {md(report.next)}"],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def estimate_tables(report: EstimateReport) -> list[list[str]]:
+    """Markdown tables: bounds by GPU with their sources, work by layer with the rule that keeps it dense."""
+    gpu_rows = [[*_gpu(bound, report), *_source(bound)] for bound in report.gpus]
+    layer_rows = [[*_layer(layer), layer.why] for layer in report.layers]
+    return [md_table([*GPUS, *SOURCES], gpu_rows), md_table([*LAYERS, Column("why")], layer_rows)]
+
+
+def estimate_sentence(report: EstimateReport) -> str:
+    """For a run's report: the bound and what it is of."""
+    of, at_most = _answer(report)[0], _answer(report)[-1]
+    return f"on an NVIDIA GPU {at_most}: {of}"
 
 
 def _answer(report: EstimateReport) -> list[str]:

@@ -8,6 +8,7 @@ from pipeline.records.evidence import Evidence
 from pipeline.records.measurement import Estimate, Measurement
 from pipeline.records.quality import Quality
 from pipeline.records.verdict import JudgedRule, Rungs
+from pipeline.report.estimate_view import estimate_sentence, profile_text
 from pipeline.report.ladder_view import is_dense, is_layer
 from pipeline.report.table import columns
 from pipeline.report.words import count, interval, number
@@ -116,3 +117,10 @@ def conditions(measured: Measurement) -> list[str]:
     lines += [f"not observed: {', '.join(found.unobserved)}"] if found.unobserved else []
     lines += [f"sampling ended: {measured.stopped}"] if measured.stopped else []
     return lines
+
+
+def bounds(evidence: Evidence) -> list[str]:
+    """At most how much faster: by shapes on NVIDIA GPUs, and by the profiled share of the pruned layers."""
+    estimate = evidence.export.estimate if evidence.export else None
+    by_shapes = [estimate_sentence(estimate)] if estimate and estimate.gpus else []
+    return [*by_shapes, *(profile_text(bound) for bound in (evidence.gate.bounds if evidence.gate else ()))]

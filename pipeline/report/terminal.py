@@ -6,7 +6,6 @@ from pipeline.records.evidence import Evidence
 from pipeline.records.measurement import Measurement
 from pipeline.records.verdict import Finding, JudgedRule, RuleResult, Rungs
 from pipeline.report import run_rows as rows
-from pipeline.report.estimate_view import profile_text
 from pipeline.report.ladder_view import (
     LEGEND,
     MISSED,
@@ -100,7 +99,7 @@ def _sure(evidence: Evidence, width: int) -> list[str]:
     lines = ["How sure"]
     if evidence.measure:
         lines += _measured(evidence.measure, width)
-    lines += [line for bound in (evidence.gate.bounds if evidence.gate else ()) for line in wrapped(profile_text(bound), width)]
+    lines += [line for bound in rows.bounds(evidence) for line in wrapped(bound, width)]
     for finding in evidence.gate.findings if evidence.gate else ():
         lines += _finding(finding, width)
     lines += [line for note in (evidence.gate.notes if evidence.gate else ()) for line in wrapped(f"note: {note}", width)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pipeline.graph.identity import JoinedLayer
 
-REVISION = 1
+REVISION = 2
 NEEDS = ("train", "freeze")
 PACKAGES = ("torch", "torchvision", "timm", "onnx", "onnxscript", "onnxruntime")
 
@@ -45,6 +45,7 @@ def execute(work: Work) -> OnnxArms:
 
 def _from_torch(work: Work) -> OnnxArms:
     from pipeline import sources
+    from pipeline.stages.given import estimate
 
     section = work.section("export")
     frozen = work.record("freeze", FrozenModel)
@@ -67,6 +68,7 @@ def _from_torch(work: Work) -> OnnxArms:
         parity=parity,
         inputs={name: ["batch", *array.shape[1:]] for name, array in data.select.batch(_first(1))[0].items()},
         batch=dict(section["batch"]),
+        estimate=estimate(work.folder / arms[0].model.path, section["batch"]["opt"]),
     )
 
 

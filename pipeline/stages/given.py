@@ -13,6 +13,7 @@ from pipeline.records.layers import WeightedLayer
 from pipeline.records.rung import Rung
 
 if TYPE_CHECKING:
+    from pipeline.records.estimate import EstimateReport
     from pipeline.stages.base import Work
 
 
@@ -20,7 +21,7 @@ def arms_of_onnx(work: Work) -> OnnxArms:
     """The file as it is, or (with `model.prune`) as the dense arm beside a copy that is pruned 2:4 on its deployed axes."""
     from pipeline import sources
 
-    model = work.section("model")
+    model, batch = work.section("model"), dict(work.section("export")["batch"])
     source = sources.model_source(model, work.base).onnx
     assert source is not None
     given = copy_model(source, work.folder / ("dense.onnx" if model["prune"] else "sparse.onnx"))
@@ -31,7 +32,8 @@ def arms_of_onnx(work: Work) -> OnnxArms:
         arms=arms,
         layers=[_layer(checked) for checked in sparse.check.layers],
         inputs=input_shapes(given),
-        batch=dict(work.section("export")["batch"]),
+        batch=batch,
+        estimate=estimate(files["sparse"], batch["opt"]),
     )
 
 
@@ -91,6 +93,19 @@ def _arm(name: str, path: Path, work: Work) -> OnnxArm:
     return OnnxArm(
         arm=name, model=work.artifact(path), precision=precision_of(path), opset=_opset(path), check=relative(graph.check(path, Target()))
     )
+
+
+def estimate(sparse: Path, batch: int) -> EstimateReport | None:
+    """Upper bounds of the gain by GPU, from shapes; None where the graph leaves shapes open."""
+    import msgspec
+
+    from pipeline import api
+
+    try:
+        found = api.estimate(sparse, batch=batch)
+    except InputError:
+        return None
+    return msgspec.structs.replace(found, model=sparse.name, next="")
 
 
 def relative(report: CheckReport) -> CheckReport:
