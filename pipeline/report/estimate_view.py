@@ -34,18 +34,17 @@ def estimate_markdown(report: EstimateReport) -> str:
     blocks = [
         ["# At most how much faster?"],
         [f"- {md(text)}" for text in _answer(report)],
-        *estimate_tables(report),
+        md_table([*GPUS, *SOURCES], [[*_gpu(bound, report), *_source(bound)] for bound in report.gpus]),
+        md_table([*LAYERS, Column("why")], [[*_layer(layer), layer.why] for layer in report.layers]),
         [f"- {md(note)}" for note in report.notes],
         [f"**Next:** {md(report.next)}"],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def estimate_tables(report: EstimateReport) -> list[list[str]]:
-    """Markdown tables: bounds by GPU with their sources, work by layer with the rule that keeps it dense."""
-    gpu_rows = [[*_gpu(bound, report), *_source(bound)] for bound in report.gpus]
-    layer_rows = [[*_layer(layer), layer.why] for layer in report.layers]
-    return [md_table([*GPUS, *SOURCES], gpu_rows), md_table([*LAYERS, Column("why")], layer_rows)]
+def gpu_table(report: EstimateReport) -> list[str]:
+    """Bounds by GPU as a Markdown table."""
+    return md_table(GPUS, [_gpu(bound, report) for bound in report.gpus])
 
 
 def estimate_sentence(report: EstimateReport) -> str:

@@ -7,7 +7,7 @@ from pipeline.records.evidence import Evidence
 from pipeline.records.measurement import Measurement
 from pipeline.records.verdict import Finding, Rungs
 from pipeline.report import run_rows as rows
-from pipeline.report.estimate_view import estimate_tables
+from pipeline.report.estimate_view import gpu_table
 from pipeline.report.ladder_view import LEGEND, engine_row, is_layer, layer_columns, layer_row, place
 from pipeline.report.masks_view import MASKS, mask_rows, summary
 from pipeline.report.next_step import next_step
@@ -25,7 +25,7 @@ def run_markdown(evidence: Evidence) -> str:
         _masks(evidence.train) if evidence.train else [],
         _measured(evidence.measure) if evidence.measure else [],
         [f"- {md(bound)}" for bound in rows.bounds(evidence)],
-        *(estimate_tables(evidence.export.estimate) if evidence.export and evidence.export.estimate else []),
+        gpu_table(evidence.export.estimate) if evidence.export and evidence.export.estimate else [],
         _findings(evidence.gate.findings if evidence.gate else []),
         [f"- {md(note)}" for note in (evidence.gate.notes if evidence.gate else ())],
         [f"**Next:** {md(next_step(evidence))}"],
