@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
 import numpy as np
 
 PAD = bytes(512)
@@ -44,35 +43,6 @@ def _lead(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return value, dot, dot > 0
 
 
-class Timed(msgspec.Struct):
-    """The block's lines `Tactic Name: N Tactic: T Time: t` that are exactly of this form."""
-
-    line: np.ndarray
-    """int64 [n], index of the line in the block."""
-    name_start: np.ndarray
-    name_end: np.ndarray
-    id: np.ndarray
-    """uint64 [n]."""
-    ms: np.ndarray
-    """float64 [n], as Python's float() reads the text."""
-    refused: np.ndarray
-    """Indices of lines that begin so but are not of the form."""
-
-    def without(self, rows: list[int]) -> Timed:
-        """The others."""
-        keep = np.ones(len(self.line), bool)
-        keep[rows] = False
-        return Timed(self.line[keep], self.name_start[keep], self.name_end[keep], self.id[keep], self.ms[keep], self.refused)
-
-    def before(self, lines: np.ndarray) -> np.ndarray:
-        """How many timed tactics stand before each of the given lines."""
-        return np.searchsorted(self.line, lines)
-
-    def before_line(self, line: int) -> int:
-        """How many timed tactics stand before one line."""
-        return int(np.searchsorted(self.line, line))
-
-
 class Lines:
     """A block of whole lines.
 
@@ -96,9 +66,9 @@ class Lines:
         for i in range(0, len(tail), 8):
             piece = tail[i : i + 8]
             at = self.starts + (width - len(tail) + i)
-            self.hot &= (self._at(at) & _MASKS[len(piece)]) == word(piece)
+            self.hot &= (self.at(at) & _MASKS[len(piece)]) == word(piece)
 
-    def _at(self, positions: np.ndarray) -> np.ndarray:
+    def at(self, positions: np.ndarray) -> np.ndarray:
         """Eight bytes at each position. One before the block wraps around to the padding, which equals no text."""
         found: np.ndarray = self.words[positions]
         return found
@@ -106,7 +76,7 @@ class Lines:
     def keyed(self, keys: Mapping[bytes, int]) -> np.ndarray:
         """uint8 [lines]: the value of the key of eight bytes with which the message begins; 0 where it is none."""
         found = np.zeros(len(self.starts), np.uint8)
-        first = self._at(self.starts + self.width)
+        first = self.at(self.starts + self.width)
         for key, value in keys.items():
             found[(first == word(key)) & self.hot] = value
         return found
@@ -119,14 +89,14 @@ class Lines:
     def following(self, among: np.ndarray, text: bytes, place: int = 8) -> np.ndarray:
         """Indices of the lines of a mask whose message has these eight bytes at this place."""
         at = np.flatnonzero(among)
-        found: np.ndarray = at[self._at(self.starts[at] + self.width + place) == word(text)]
+        found: np.ndarray = at[self.at(self.starts[at] + self.width + place) == word(text)]
         return found
 
     def with_id(self, among: np.ndarray) -> np.ndarray:
         """Indices of the lines of a mask that seem to end in a tactic's id or time: another line's end, joined to this one."""
         at = np.flatnonzero(among)
         last = self.ends[at]
-        found: np.ndarray = at[((self._at(last - 18) & _MASKS[2]) == word(b"0x")) | (self._sizes(at) > 0)]
+        found: np.ndarray = at[((self.at(last - 18) & _MASKS[2]) == word(b"0x")) | (self._sizes(at) > 0)]
         return found
 
     def ending(self, among: np.ndarray, text: bytes) -> np.ndarray:
@@ -134,7 +104,7 @@ class Lines:
         at = np.flatnonzero(among)
         for i in range(0, len(text), 8):
             piece = text[i : i + 8]
-            here = self._at(self.ends[at] - (len(text) - i))
+            here = self.at(self.ends[at] - (len(text) - i))
             at = at[(here & _MASKS[len(piece)]) == word(piece)]
         return at
 
@@ -146,8 +116,8 @@ class Lines:
         size = self._sizes(at)
         stop = self.ends[at] - size - len(" Time: ")
         head = stop - (ID_DIGITS + len("Fastest Tactic: 0x"))
-        good = (size > 0) & (self._at(head) == word(b"Fastest ")) & (self._at(head + 8) == word(b"Tactic: "))
-        found: np.ndarray = at[good & ((self._at(head - 9)) == word(b"seconds."))]
+        good = (size > 0) & (self.at(head) == word(b"Fastest ")) & (self.at(head + 8) == word(b"Tactic: "))
+        found: np.ndarray = at[good & ((self.at(head - 9)) == word(b"seconds."))]
         return found
 
     def _sizes(self, at: np.ndarray) -> np.ndarray:
@@ -158,22 +128,22 @@ class Lines:
         for length in SIZES:
             if not len(open_):
                 break
-            here = (self._at(ends[open_] - (length + 7)) & _MASKS[7]) == word(b" Time: ")
+            here = (self.at(ends[open_] - (length + 7)) & _MASKS[7]) == word(b" Time: ")
             size[open_[here]] = length
             open_ = open_[~here]
         return size
 
-    def _times(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def times(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of lines that end in ` Time: d.ddd`: the length of the time, whether the line is so, and the time itself.
 
         The number is its digits divided by a power of ten: both are exact, so the quotient is what float() gives.
         """
         ends, size = self.ends[at], self._sizes(at)
-        first = self._at(ends - size)
+        first = self.at(ends - size)
         lead, dot, ok = _lead(first)
         decimals = np.clip(size - dot - 1, 1, 8)
         drop = _MASKS[8 - decimals]
-        digits = ((self._at(ends - 8) & ~drop) | (_ZEROS & drop)) - _ZEROS
+        digits = ((self.at(ends - 8) & ~drop) | (_ZEROS & drop)) - _ZEROS
         ok &= (size > dot + 1) & (size - dot <= 9) & ((((digits + _OVER9) | digits) & _TOP) == 0)
         digits = digits * np.uint64(10) + (digits >> np.uint64(8))
         value = (digits & _EVERY4) * np.uint64(0x000F424000000064) + ((digits >> np.uint64(16)) & _EVERY4) * np.uint64(0x0000271000000001)
@@ -182,7 +152,7 @@ class Lines:
 
     def _half(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Eight lower-case hexadecimal digits at each position as a number, and whether they are such digits."""
-        text = self._at(at)
+        text = self.at(at)
         letters = (text >> np.uint64(6)) & _repeat(1)
         nibbles = (text & _LOW4) + letters * np.uint64(9)
         over = ((nibbles + _OVER9) & _TOP) >> np.uint64(7)
@@ -191,23 +161,11 @@ class Lines:
         quads = (pairs | (pairs >> np.uint64(8))) & _QUADS
         return ((quads | (quads >> np.uint64(16))) & _MASKS[4]).astype(np.uint32).byteswap().astype(np.uint64), ok
 
-    def _ids(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def ids(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sixteen hexadecimal digits at each position as uint64, and whether they are such digits."""
         high, ok = self._half(at)
         low, also = self._half(at + 8)
         return (high << np.uint64(32)) | low, ok & also
-
-    def timed(self, mask: np.ndarray, head: int) -> Timed:
-        """Decode the lines of a mask, whose message begins with `head` bytes before the kernel's name."""
-        at = np.flatnonzero(mask)
-        size, ok, ms = self._times(at)
-        stop = self.ends[at] - size - len(" Time: ")
-        name_end = stop - len(" Tactic: 0x") - ID_DIGITS
-        name_start = self.starts[at] + self.width + head
-        ok &= (name_end > name_start) & (self._at(name_end) == word(b" Tactic:")) & (self._at(name_end + 3) == word(b"ctic: 0x"))
-        ids, hexadecimal = self._ids(stop - ID_DIGITS)
-        ok &= hexadecimal & (self._at(name_start - 8) == word(b"c Name: "))
-        return Timed(at[ok], name_start[ok], name_end[ok], ids[ok], ms[ok], at[~ok])
 
     def choices(self, at: np.ndarray, mask: np.ndarray, head: bytes) -> list[int | None]:
         """For each line of `at`, the id with which it ends; None outside the mask or where it is not exactly of the form."""
@@ -217,13 +175,13 @@ class Lines:
             return found
         lines = at[picked]
         start, end = self.starts[lines] + self.width, self.ends[lines]
-        ids, ok = self._ids(end - ID_DIGITS)
+        found_ids, ok = self.ids(end - ID_DIGITS)
         before = end - ID_DIGITS - len(" Tactic: 0x")
-        ok &= (self._at(before) == word(b" Tactic:")) & (self._at(before + 3) == word(b"ctic: 0x")) & (before > start + len(head))
+        ok &= (self.at(before) == word(b" Tactic:")) & (self.at(before + 3) == word(b"ctic: 0x")) & (before > start + len(head))
         for i in range(0, len(head), 8):
             piece = head[i : i + 8]
-            ok &= (self._at(start + i) & _MASKS[len(piece)]) == word(piece)
-        for index, id_, good in zip(picked.tolist(), ids.tolist(), ok.tolist()):
+            ok &= (self.at(start + i) & _MASKS[len(piece)]) == word(piece)
+        for index, id_, good in zip(picked.tolist(), found_ids.tolist(), ok.tolist()):
             if good:
                 found[index] = id_
         return found

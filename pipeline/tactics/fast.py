@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.tactics.columns import Lines, Timed
-from pipeline.tactics.names import is_damaged
-from pipeline.tactics.prefixes import EMBEDDED, head
-from pipeline.tactics.tables import IGNORED, NONE, REFORMAT, Tables
-
-(SLOW, TACTIC, TIME, STARS, DASHES, EQUALS, CHOSE, FASTEST, NOTHING) = range(9)
+from pipeline.tactics.columns import Lines
+from pipeline.tactics.forms import find_form
+from pipeline.tactics.lines import torn
+from pipeline.tactics.prefixes import head
+from pipeline.tactics.tables import Tables
+from pipeline.tactics.timed import CHOSE, DASHES, EQUALS, FASTEST, NOTHING, SLOW, STARS, TACTIC, TIME, Timed, merge, named, on_their_own
+from pipeline.tactics.walk import Actions, Walk
 
 KEYS = {
     b"Tactic N": TACTIC,
@@ -32,16 +33,8 @@ KEYS = {
     b"Skipping": NOTHING,
 }
 """The first eight bytes of a message."""
-TACTIC_HEAD = len("Tactic Name: ")
-CHOSE_HEAD = b">>>>>>>>>>>>>>> Chose Runner Type: "
 _SAMPLE = re.compile(rb"-{9,} Timing Runner: |={9,} Computing costs for ")
-_TIME = re.compile(rb"Tactic: (?:0x[0-9a-f]{16}|-?\d+) [Tt]ime:? \d+\.?\d*(?:e-?\d+)?")
-_STRUCTURAL = re.compile(
-    r"(?P<costs>={9,} Computing costs for ?(?P<cost_layer>.*))|"
-    r"(?P<combination>\*{9,} Autotuning format combination: ?(?P<format>.*?) ?\*{15})|"
-    r"(?P<reformat>\*{9,} Autotuning Reformat: ?.*\*{15})|"
-    r"(?P<runner>-{9,} Timing Runner: (?P<layer>.*) \((?P<name>[^()]*)\))"
-)
+_GRAPHIC = re.compile(rb"[!-~]+")
 _MEMO = 200_000
 
 SlowWay = Callable[[int, bytes, bool], None]
@@ -83,10 +76,11 @@ class FastWay:
         self.hot: Hot | None = None
         self.longest = 0
         """Length of the longest line that was seen here."""
-        self.memo: dict[bytes, tuple[int, int, int]] = {}
+        self.actions = Actions()
         self._kernels: dict[bytes, int] = {}
         self._memo_of: Tables | None = None
         self._known_of: tuple[Tables | None, array[int] | None] = (None, None)
+        self._layers: dict[bytes, bool] = {}
 
     def learn(self, block: bytes) -> bool:
         """Whether the block has a prefix that this way can read behind."""
@@ -104,25 +98,41 @@ class FastWay:
             How many lines and bytes were read: the rest, where a build ended, is for the slow way.
         """
         assert self.hot is not None
-        if self.tables() is None:
+        tables = self.tables()
+        if tables is None:
             return 0, 0
         lines = Lines(block, self.hot.width, self.hot.tail)
         self.longest = max(self.longest, lines.longest)
-        kinds = _classify(lines)
-        timed = lines.timed(kinds == TACTIC, TACTIC_HEAD)
-        names = [block[a:b] for a, b in zip(timed.name_start.tolist(), timed.name_end.tolist())]
-        kinds[timed.refused] = SLOW
-        numbers = self._numbered(names)
-        if numbers is None and (torn := self._torn(names)):
-            kinds[timed.line[torn]] = SLOW
-            timed = timed.without(torn)
-            gone = set(torn)
-            names = [name for i, name in enumerate(names) if i not in gone]
-        last = len(kinds) - 1
-        self._known_of = (self._memo_of, numbers)
-        walk = _Walk(self, block, lines, kinds[:last], timed, names, first)
-        done = walk.run()
+        kinds = _classify(lines)[:-1]
+        timed, names = self._one_line(block, lines, kinds)
+        if (kinds == TIME).any():
+            timed = merge(timed, on_their_own(block, lines, kinds, self._is_name, waiting=tables.pending))
+            names = [block[a:b] for a, b in zip(timed.name_start.tolist(), timed.name_end.tolist())]
+        self._known_of = (self._memo_of, self._numbered(names))
+        done = Walk(self, block, lines, kinds, timed, names, first).run()
         return done, int(lines.starts[done])
+
+    def _one_line(self, block: bytes, lines: Lines, kinds: np.ndarray) -> tuple[Timed, list[bytes]]:
+        """The tactics of lines that hold name and time, and the names."""
+        timed = named(lines, kinds)
+        names = [block[a:b] for a, b in zip(timed.name_start.tolist(), timed.name_end.tolist())]
+        bad = {name for name in set(names) - self._kernels.keys() if b" " in name}
+        if bad:  # made of two lines in one
+            keep = np.array([name not in bad for name in names])
+            kinds[timed.line[~keep]] = SLOW
+            timed, names = timed.kept(keep), [name for name in names if name not in bad]
+        return timed, names
+
+    def _is_name(self, layer: bytes, kernel: bytes, message: bytes) -> bool:
+        """Whether a message is `L Set Tactic Name: N`; what stands before is checked once."""
+        known = self._layers.get(layer)
+        if known is None:
+            text = message.decode("utf-8", "replace")
+            found = find_form(text)
+            known = found is not None and found[0] == "set-name" and head(text).end == 0 and torn(text) == [text]
+            if len(self._layers) < _MEMO:
+                self._layers[layer] = known
+        return known and (kernel in self._kernels or _GRAPHIC.fullmatch(kernel) is not None)
 
     def _numbered(self, names: list[bytes]) -> array[int] | None:
         """The kernels' numbers; None where one is new."""
@@ -131,55 +141,46 @@ class FastWay:
         except KeyError:
             return None
 
-    def _torn(self, names: list[bytes]) -> list[int]:
-        """Which of the names hold a blank: they are made of two lines in one. Names that are numbered have none."""
-        bad = {name for name in set(names) - self._kernels.keys() if b" " in name}
-        return [i for i, name in enumerate(names) if name in bad] if bad else []
-
     def use(self, tables: Tables) -> None:
         """Numbers of names are kept for one build's tables."""
-        if tables is not self._memo_of or len(self.memo) > _MEMO or len(self._kernels) > _MEMO:
-            self._memo_of, self.memo, self._kernels = tables, {}, {}
+        if tables is not self._memo_of or len(self.actions.memo) > _MEMO or len(self._kernels) > _MEMO:
+            self._memo_of, self._kernels = tables, {b"": -1}
+            self.actions = Actions()
 
-    def move(self, tables: Tables, every: list[bytes], timed: Timed, since: int, until: int, first: int) -> None:
-        """Append a stretch of the block's timed tactics to the tables' columns."""
+    def move(
+        self, tables: Tables, every: list[bytes], timed: Timed, since: int, until: int, ignored: list[tuple[int, int]], first: int
+    ) -> None:
+        """Append a stretch of the block's timed tactics to the tables' columns, but for those of reformats."""
         if since == until:
             return
+        kernels = self._kernel_numbers(tables, every, since, until)
+        keep = np.ones(until - since, bool)
+        for a, b in ignored:
+            keep[a - since : b - since] = False
+        at = np.flatnonzero(keep) + since
+        begin = len(tables.id)
+        if ignored:
+            kernels = array("i", [kernels[i - since] for i in at.tolist()])
+        if timed.odd:
+            tables.odd_ids.update((begin + place, timed.odd[i]) for place, i in enumerate(at.tolist()) if i in timed.odd)
+        cut = at if ignored else slice(since, until)
+        tables.kernel.extend(kernels)
+        tables.ms.frombytes(timed.ms[cut].tobytes())
+        tables.id.frombytes(timed.id[cut].tobytes())
+        tables.line.frombytes((timed.line[cut] + first).astype("uint32").tobytes())
+
+    def _kernel_numbers(self, tables: Tables, every: list[bytes], since: int, until: int) -> array[int]:
         whole, numbers = self._known_of
         if numbers is not None and whole is tables:
-            kernels: array[int] | None = numbers[since:until]
-        else:
-            kernels = self._numbered(every[since:until])
+            return numbers[since:until]
+        names = every[since:until]
+        kernels = self._numbered(names)
         if kernels is None:
-            for name in every[since:until]:
+            for name in names:
                 if name not in self._kernels:
                     self._kernels[name] = tables.kernel_number(name.decode("utf-8", "replace"))
-            kernels = array("i", map(self._kernels.__getitem__, every[since:until]))
-        tables.kernel.extend(kernels)
-        tables.ms.frombytes(timed.ms[since:until].tobytes())
-        tables.id.frombytes(timed.id[since:until].tobytes())
-        tables.line.frombytes((timed.line[since:until] + first).astype("uint32").tobytes())
-
-    def compile(self, message: bytes, tables: Tables) -> tuple[int, int, int]:
-        """What a line of structure does to the tables; kept, since most such lines come again."""
-        text = message.decode("utf-8", "replace")
-        match = _STRUCTURAL.fullmatch(text)
-        action = (SLOW, 0, 0)
-        if match is None or is_damaged(text) or ("] [" in text and EMBEDDED.search(text)):
-            pass
-        elif match["costs"]:
-            layer = match["cost_layer"].strip()
-            action = (EQUALS, tables.layers.number(layer) if layer else NONE, 0)
-        elif match["combination"]:
-            action = (STARS, tables.formats.number(match["format"]), 0)
-        elif match["reformat"]:
-            action = (NOTHING, 0, 0)
-        elif REFORMAT.match(match["layer"]) or REFORMAT.match(match["name"]):
-            action = (DASHES, IGNORED, 0)
-        else:
-            action = (DASHES, tables.layers.number(match["layer"]), tables.runners.number(match["name"]))
-        self.memo[message] = action
-        return action
+            kernels = array("i", map(self._kernels.__getitem__, names))
+        return kernels
 
 
 def _classify(lines: Lines) -> np.ndarray:
@@ -197,111 +198,3 @@ def _classify(lines: Lines) -> np.ndarray:
     foreign = ~lines.hot
     kinds[:-1][foreign[1:]] = SLOW
     return kinds
-
-
-class _Walk:
-    """One block's lines of structure, in order. This is `Tables`' own logic with its state in local names."""
-
-    def __init__(self, way: FastWay, block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, names: list[bytes], first: int) -> None:
-        self.way, self.block, self.timed, self.names, self.first = way, block, timed, names, first
-        picked = (kinds != TACTIC) & (kinds != NOTHING)
-        at = picked.nonzero()[0]
-        named = (kinds[at][1:] == FASTEST) & (kinds[at][:-1] == DASHES)  # their layer's name has just been read
-        at = np.delete(at, named.nonzero()[0] + 1)
-        self.last = len(kinds)
-        self.at = at.tolist()
-        self.kinds = kinds[at].tolist()
-        self.reached = timed.before(at).tolist()
-        self.total = timed.before_line(self.last)
-        self.start = lines.starts[at].tolist()
-        self.end = lines.ends[at].tolist()
-        self.width = lines.width
-        self.winners = lines.choices(at, kinds[at] == CHOSE, CHOSE_HEAD)
-
-    def run(self) -> int:
-        """Take all lines; returns how many were read before a build ended."""
-        moved = index = 0
-        while True:
-            tables = self.way.tables()
-            if tables is None:
-                return self.at[index - 1] + 1 if index else 0
-            self.way.use(tables)
-            index, reached = self._stretch(tables, index, moved)
-            self.way.move(tables, self.names, self.timed, moved, reached, self.first)
-            moved = reached
-            if index == len(self.at):
-                return self.last
-            at = self.at[index]
-            alone = index + 1 >= len(self.at) or self.at[index + 1] > at + 1 or self.kinds[index + 1] != SLOW
-            self.way.slow(self.first + at, self.block[self.start[index] : self.end[index]], alone and at + 1 < self.last)
-            index += 1
-
-    def _stretch(self, tables: Tables, index: int, moved: int) -> tuple[int, int]:  # noqa: C901 - one loop, no calls: it is the hot one
-        """Read up to the next line for the slow way; returns its index (or that of the end) and the tactics reached."""
-        memo, block, width, first = self.way.memo, self.block, self.width, self.first
-        rows, extend = tables.rows, tables.rows.extend
-        costs, layer, format_ = tables.at
-        is_open, offset, cursor = tables.open, tables.cursor - moved, tables.cursor
-        runner = tables.runner[-1]
-        begun, line = index, first + (self.at[index - 1] + 1 if index else 0)
-        for kind, at, reached, start, end, winner in self._items(index):
-            if reached + offset != cursor:
-                if not is_open:
-                    extend((layer, format_, cursor, line, 0, 0))
-                    is_open = True
-                cursor = reached + offset
-            if kind == CHOSE and winner is not None:
-                if not is_open:
-                    extend((layer, format_, cursor, first + at, 0, 0))
-                rows[-2], rows[-1] = winner, 1
-                is_open, format_ = False, NONE
-            elif STARS <= kind <= EQUALS:
-                message = block[start + width : end]
-                code, x, y = memo.get(message) or self.way.compile(message, tables)
-                if code == STARS:
-                    layer, format_ = costs, x
-                    extend((layer, format_, cursor, first + at, 0, 0))
-                    is_open = True
-                elif code == DASHES:
-                    if y != runner:
-                        tables.stretch.append(cursor)
-                        tables.runner.append(y)
-                        runner = y
-                    if x != layer:
-                        if is_open and rows[-4] == cursor:
-                            rows[-6] = x
-                        else:
-                            is_open = False
-                            format_ = NONE if layer != NONE else format_
-                        costs = costs if x in (costs, IGNORED) else NONE
-                        layer = x
-                    if not is_open:
-                        extend((layer, format_, cursor, first + at, 0, 0))
-                        is_open = True
-                elif code == EQUALS:
-                    costs = layer = x
-                    format_, is_open = NONE, False
-                elif code == NOTHING:
-                    layer, format_, is_open = IGNORED, NONE, False
-                else:
-                    break
-            elif not (kind == FASTEST and layer != NONE) and not (
-                kind == TIME and layer == IGNORED and _TIME.fullmatch(block, start + width, end)
-            ):
-                break
-            index += 1
-            line = first + at + 1
-        else:
-            reached = self.total
-            if reached + offset != cursor and not is_open:
-                extend((layer, format_, cursor, line, 0, 0))
-                is_open = True
-            cursor = reached + offset
-        tables.at, tables.open, tables.cursor = (costs, layer, format_), is_open, cursor
-        if cursor != moved + offset or self.kinds[begun:index].count(FASTEST) < index - begun:
-            tables.forget_name()
-        return index, cursor - offset
-
-    def _items(self, index: int) -> Iterator[tuple[int, int, int, int, int, int | None]]:
-        cut = slice(index, None)
-        return zip(self.kinds[cut], self.at[cut], self.reached[cut], self.start[cut], self.end[cut], self.winners[cut])

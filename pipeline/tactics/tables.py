@@ -133,6 +133,11 @@ class Tables:
         """Lines between a tactic's name and its time: they do not belong together."""
         self._set = None
 
+    @property
+    def pending(self) -> bool:
+        """Whether a name waits for the time of its tactic."""
+        return self._set is not None
+
     def set_name(self, name: str, id_: str | None) -> None:
         """`L Set Tactic Name: N [Tactic: T]`: the name of the tactic that the next line times."""
         self._set = (name, id_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, field
 
 TENSOR = "Location: Device, Dimensions: [1,256,28,28], Format/Datatype: Half"
@@ -27,6 +28,8 @@ PREFIXES = {
     "python-logging": lambda severity, own: f"    {LEVELS[severity]}:some.python.module:",
     "bare": lambda severity, own: "",
 }
+OLD_VERSIONS = ("7.2", "8.0")
+"""Tactics' ids are decimal; 8.0 to 8.2 name no kernel."""
 VERSIONS = ("8.4", "8.5", "8.6", "9.1", "10.3", "10.14", "11.1")
 FUSED = ("", " + {base}.relu", " + PWN(PWN({base}.act/Sigmoid), PWN({base}.act/Mul))", " + {base}.add + {base}.relu")
 
@@ -136,6 +139,8 @@ def write(rng, version, prefix, count, *, verbose=True, banner=None):
     if verbose:
         say("I" if major >= 10 else "V", "Engine generation completed in 31.2 seconds.")
         _dump(build, say)
+    if version in OLD_VERSIONS:
+        build.lines = [_HEXADECIMAL.sub(_signed, line) for line in build.lines]
     if banner:
         say("I", "Engine built in 31.4 sec.", own=True)
         build.lines.append(
@@ -144,6 +149,14 @@ def write(rng, version, prefix, count, *, verbose=True, banner=None):
     else:
         say("I", "Finished engine building in 12.100 seconds")
     return build
+
+
+_HEXADECIMAL = re.compile("0x[0-9a-f]{16}")
+
+
+def _signed(match):
+    value = int(match.group(), 16)
+    return str(value - (1 << 64) if value >> 63 else value)
 
 
 def _tables(say, layer, major, minor):
@@ -157,6 +170,10 @@ def _tables(say, layer, major, minor):
         for name, id_, ms in tactics:
             if named:
                 say("V", f"Tactic Name: {name} Tactic: {id_} Time: {ms}")
+            elif (major, minor) < (8, 4):
+                if major == 7:
+                    say("V", f"{layer.name} (scudnn) Set Tactic Name: {name}")
+                say("V", f"Tactic: {id_} {'time' if major == 7 else 'Time:'} {ms}")
             else:
                 say("V", f"{layer.name} Set Tactic Name: {name} Tactic: {id_}")
                 say("V", f"Tactic: {id_} Time: {ms}")

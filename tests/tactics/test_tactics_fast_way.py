@@ -15,6 +15,7 @@ from pipeline.records import io
 from pipeline.tactics import condense, reader
 from pipeline.tactics.columns import Lines
 from pipeline.tactics.inputs import Opened
+from pipeline.tactics.timed import SLOW, TACTIC, named
 
 
 def read_both(path, monkeypatch):
@@ -31,13 +32,13 @@ def read_both(path, monkeypatch):
 
 
 @settings(
-    max_examples=20,
+    max_examples=30,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
-    st.sampled_from(synthetic.VERSIONS),
+    st.sampled_from(synthetic.OLD_VERSIONS + synthetic.VERSIONS),
     st.sampled_from(sorted(set(synthetic.PREFIXES) - {"bare", "ros", "python-logging"})),
     st.integers(0, 10_000),
     st.sampled_from(["nothing", "drop", "swap", "cut", "upper", "join", "insert"]),
@@ -59,7 +60,20 @@ def test_both_ways_give_the_same_report(tmp_path_factory, version, prefix, seed,
             lines[i : i + 2] = [lines[i] + lines[i + 1]]
         else:
             lines.insert(
-                i, rng.choice(["", "loading weights", "0.5", lines[i][40:], "Tactic: 0x00 Time: 0.1", "[02/03/2026-04:05:06] [W] [TRT] hm"])
+                i,
+                rng.choice(
+                    [
+                        "",
+                        "loading weights",
+                        "0.5",
+                        lines[i][40:],
+                        "Tactic: 0x00 Time: 0.1",
+                        lines[i - 1][:40],
+                        lines[i - 1],
+                        lines[rng.randrange(len(lines))],
+                        "[02/03/2026-04:05:06] [W] [TRT] hm",
+                    ]
+                ),
             )
     path = tmp_path_factory.mktemp("both") / "build.log"
     path.write_text("\n".join(lines) + "\n")
@@ -81,10 +95,11 @@ def test_times_and_ids_are_decoded_as_python_reads_them():
     ids[5:8] = ["0xABCDEFABCDEFABCD", "0x123", "0x00000000000000g0"]
     rows = [f"[V] Tactic Name: kernel{i} Tactic: {id_} Time: {ms}" for i, (id_, ms) in enumerate(zip(ids, [*times, *odd]))]
     lines = Lines(("\n".join(rows) + "\n").encode(), 4, b"[V] ")
-    timed = lines.timed(np.ones(len(rows), bool), len("Tactic Name: "))
+    kinds = np.full(len(rows), TACTIC, np.uint8)
+    timed = named(lines, kinds)
     for line, id_, ms in zip(timed.line.tolist(), timed.id.tolist(), timed.ms.tolist()):
         assert (f"0x{id_:016x}", ms) == (ids[line], float([*times, *odd][line]))
-    refused = set(timed.refused.tolist())
+    refused = set(np.flatnonzero(kinds == SLOW).tolist())
     assert {5, 6, 7} <= refused
     assert set(range(len(times), len(rows))) <= refused
     assert len(timed.line) > 550

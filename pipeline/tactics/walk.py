@@ -1,0 +1,190 @@
+"""One block's lines of structure, in order: which layer and format combination each timed tactic belongs to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from pipeline.tactics.columns import Lines
+from pipeline.tactics.names import is_damaged
+from pipeline.tactics.prefixes import EMBEDDED
+from pipeline.tactics.tables import IGNORED, NONE, REFORMAT, STRIDE, Tables
+from pipeline.tactics.timed import CHOSE, DASHES, EQUALS, FASTEST, NOTHING, SLOW, STARS, TACTIC, Timed
+
+CHOSE_HEAD = b">>>>>>>>>>>>>>> Chose Runner Type: "
+_ODD_CHOICE = re.compile(rb">{9,} Chose Runner Type: \S* Tactic: (-?\d{1,19})")
+_STRUCTURAL = re.compile(
+    r"(?P<costs>={9,} Computing costs for ?(?P<cost_layer>.*))|"
+    r"(?P<combination>\*{9,} Autotuning format combination: ?(?P<format>.*?) ?\*{15})|"
+    r"(?P<reformat>\*{9,} Autotuning Reformat: ?.*\*{15})|"
+    r"(?P<runner>-{9,} Timing Runner: (?P<layer>.*) \((?P<name>[^()]*)\))"
+)
+
+
+class Actions:
+    """What each line of structure does to the tables of one build; kept, since most such lines come again."""
+
+    def __init__(self) -> None:
+        self.memo: dict[bytes, tuple[int, int, int]] = {}
+
+    def compile(self, message: bytes, tables: Tables) -> tuple[int, int, int]:
+        """Read a line that is not in the memo."""
+        text = message.decode("utf-8", "replace")
+        match = _STRUCTURAL.fullmatch(text)
+        action = (SLOW, 0, 0)
+        if match is None or is_damaged(text) or ("] [" in text and EMBEDDED.search(text)):
+            pass
+        elif match["costs"]:
+            layer = match["cost_layer"].strip()
+            action = (EQUALS, tables.layers.number(layer) if layer else NONE, 0)
+        elif match["combination"]:
+            action = (STARS, tables.formats.number(match["format"]), 0)
+        elif match["reformat"]:
+            action = (NOTHING, 0, 0)
+        elif REFORMAT.match(match["layer"]) or REFORMAT.match(match["name"]):
+            action = (DASHES, IGNORED, 0)
+        else:
+            action = (DASHES, tables.layers.number(match["layer"]), tables.runners.number(match["name"]))
+        self.memo[message] = action
+        return action
+
+
+class Way(Protocol):
+    """What the walk asks of `FastWay`."""
+
+    slow: Callable[[int, bytes, bool], None]
+    tables: Callable[[], Tables | None]
+    actions: Actions
+
+    def use(self, tables: Tables) -> None: ...
+    def move(
+        self, tables: Tables, every: list[bytes], timed: Timed, since: int, until: int, ignored: list[tuple[int, int]], first: int
+    ) -> None: ...
+
+
+class Walk:
+    """One block. This is `Tables`' own logic with its state in local names."""
+
+    def __init__(self, way: Way, block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, names: list[bytes], first: int) -> None:
+        self.way, self.block, self.timed, self.names, self.first = way, block, timed, names, first
+        picked = (kinds != TACTIC) & (kinds != NOTHING)
+        at = picked.nonzero()[0]
+        named = (kinds[at][1:] == FASTEST) & (kinds[at][:-1] == DASHES)  # their layer's name has just been read
+        at = np.delete(at, named.nonzero()[0] + 1)
+        self.last = len(kinds)
+        self.at = at.tolist()
+        self.kinds = kinds[at].tolist()
+        self.reached = timed.before(at).tolist()
+        self.total = timed.before_line(self.last)
+        self.start = lines.starts[at].tolist()
+        self.end = lines.ends[at].tolist()
+        self.width = lines.width
+        winners = lines.choices(at, kinds[at] == CHOSE, CHOSE_HEAD)
+        self.items = zip(self.kinds, self.at, self.reached, self.start, self.end, winners)
+        """Goes on behind the line that was read the slow way."""
+
+    def run(self) -> int:
+        """Take all lines; returns how many were read before a build ended."""
+        moved = index = 0
+        while True:
+            tables = self.way.tables()
+            if tables is None:
+                return self.at[index - 1] + 1 if index else 0
+            self.way.use(tables)
+            index, reached, ignored = self._stretch(tables, index, moved)
+            self.way.move(tables, self.names, self.timed, moved, reached, ignored, self.first)
+            moved = reached
+            if index == len(self.at):
+                return self.last
+            at = self.at[index]
+            alone = index + 1 >= len(self.at) or self.at[index + 1] > at + 1 or self.kinds[index + 1] != SLOW
+            self.way.slow(self.first + at, self.block[self.start[index] : self.end[index]], alone and at + 1 < self.last)
+            index += 1
+            if tables.pending and self._named_before(index, moved):
+                return at + 1
+
+    def _named_before(self, index: int, reached: int) -> bool:
+        """Whether the next timed tactic is without name, so that it may have the one that was read the slow way: no line between tells."""
+        if reached == self.total or self.names[reached]:
+            return False
+        following = next((at for at, kind in zip(self.at[index:], self.kinds[index:]) if kind != FASTEST), self.last)
+        return bool(self.timed.line[reached] < following)
+
+    def _stretch(self, tables: Tables, index: int, moved: int) -> tuple[int, int, list[tuple[int, int]]]:  # noqa: C901 - one loop, no calls: the hot one
+        """Read up to the next line for the slow way; returns its index (or that of the end), the tactics reached and those of reformats."""
+        memo, block, width, first = self.way.actions.memo, self.block, self.width, self.first
+        rows, extend = tables.rows, tables.rows.extend
+        costs, layer, format_ = tables.at
+        is_open, offset, cursor = tables.open, tables.cursor - moved, tables.cursor
+        runner = tables.runner[-1]
+        begun = index
+        ignored: list[tuple[int, int]] = []
+        for kind, at, reached, start, end, winner in self.items:
+            if reached + offset != cursor:
+                if layer == IGNORED:
+                    ignored.append((cursor - offset, reached))
+                    offset = cursor - reached
+                elif not is_open:
+                    extend((layer, format_, cursor, first + int(self.timed.line[cursor - offset]), 0, 0))
+                    is_open = True
+                cursor = reached + offset
+            if kind == CHOSE:
+                if winner is None and (odd := _ODD_CHOICE.fullmatch(block, start + width, end)):
+                    winner = int(odd[1]) & NONE
+                    tables.odd_winners[len(rows) // STRIDE - is_open] = odd[1].decode()
+                if winner is None:
+                    break
+                if not is_open:
+                    extend((layer, format_, cursor, first + at, 0, 0))
+                rows[-2], rows[-1] = winner, 1
+                is_open, format_ = False, NONE
+            elif STARS <= kind <= EQUALS:
+                message = block[start + width : end]
+                code, x, y = memo.get(message) or self.way.actions.compile(message, tables)
+                if code == STARS:
+                    layer, format_ = costs, x
+                    extend((layer, format_, cursor, first + at, 0, 0))
+                    is_open = True
+                elif code == DASHES:
+                    if y != runner:
+                        tables.stretch.append(cursor)
+                        tables.runner.append(y)
+                        runner = y
+                    if x != layer:
+                        if is_open and rows[-4] == cursor:
+                            rows[-6] = x
+                        else:
+                            is_open = False
+                            format_ = NONE if layer != NONE else format_
+                        costs = costs if x in (costs, IGNORED) else NONE
+                        layer = x
+                    if not is_open:
+                        extend((layer, format_, cursor, first + at, 0, 0))
+                        is_open = True
+                elif code == EQUALS:
+                    costs = layer = x
+                    format_, is_open = NONE, False
+                elif code == NOTHING:
+                    layer, format_, is_open = IGNORED, NONE, False
+                else:
+                    break
+            elif kind != FASTEST or layer == NONE:
+                break
+            index += 1
+        else:
+            reached = self.total
+            if reached + offset != cursor:
+                if layer == IGNORED:
+                    ignored.append((cursor - offset, reached))
+                    offset = cursor - reached
+                elif not is_open:
+                    extend((layer, format_, cursor, first + int(self.timed.line[cursor - offset]), 0, 0))
+                    is_open = True
+                cursor = reached + offset
+        tables.at, tables.open, tables.cursor = (costs, layer, format_), is_open, cursor
+        if cursor - offset != moved or self.kinds[begun:index].count(FASTEST) < index - begun:
+            tables.forget_name()
+        return index, cursor - offset, ignored
