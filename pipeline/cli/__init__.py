@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -27,10 +31,35 @@ COMMANDS: dict[str, str] = {
     "doctor": "What could each backend do on this machine?",
 }
 """Command -> one line of help. The module is `pipeline.cli.<command>`, its click command `command`."""
+CLOSED_PIPE = 128 + signal.SIGPIPE
+"""What a shell calls a command that wrote into a closed pipe: no verdict was read."""
+
+
+class ClosedPipeError(Exception):
+    """Nobody reads the output any more."""
+
+
+@contextmanager
+def _own_name_for_a_closed_pipe() -> Iterator[None]:
+    """Click itself ends with 1 on a closed pipe, which would read as a rule that fails."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise ClosedPipeError from None
 
 
 class LazyGroup(click.Group):
     """Lists its commands without importing them."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any) -> click.Context:
+        """As click's; `--help` writes in here."""
+        with _own_name_for_a_closed_pipe():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click's."""
+        with _own_name_for_a_closed_pipe():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order in which people need them."""
@@ -61,7 +90,7 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="sparsegate")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error (anywhere on the line).")
 def group(debug: bool) -> None:
     """2:4 sparsity for TensorRT: from masks to a release decision.
 
@@ -71,26 +100,43 @@ def group(debug: bool) -> None:
 
 def main(argv: list[str] | None = None) -> Any:
     """Run the command line and exit with the code that DESIGN names for what happened."""
-    args = sys.argv[1:] if argv is None else argv
+    args = sys.argv[1:] if argv is None else list(argv)
+    debug = "--debug" in args
+    code = _run([word for word in args if word != "--debug"], debug)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = CLOSED_PIPE
+    if code == CLOSED_PIPE:  # what is still buffered has nowhere to go
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def _run(args: list[str], debug: bool) -> int:
+    """The exit code of a command; its errors are printed, or raised with `--debug`."""
     try:
         code = group.main(args=args, prog_name="sparsegate", standalone_mode=False)
-    except SparsegateError as error:
-        if "--debug" in args:
-            raise
-        click.echo(f"sparsegate: {error}", err=True)
-        sys.exit(int(error.exit_code))
+        return code if isinstance(code, int) else int(ExitCode.PASS)
+    except ClosedPipeError:
+        return CLOSED_PIPE
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(ExitCode.PASS)
     except click.ClickException as error:
         error.show()
-        sys.exit(int(ExitCode.USAGE))
+        return int(ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt):
         click.echo("sparsegate: stopped", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(int(ExitCode.PASS))
-    except OSError as error:  # what the system refuses outside the stages, such as a report on a full disk
-        if "--debug" in args or not error.strerror:
+        return 128 + signal.SIGINT
+    except Exception as error:
+        if debug:
             raise
-        click.echo(f"sparsegate: {error.filename or 'the system'}: {error.strerror}", err=True)
-        sys.exit(int(ExitCode.STAGE))
-    sys.exit(code if isinstance(code, int) else 0)
+        click.echo(f"sparsegate: {_said(error)}", err=True)
+        return int(error.exit_code if isinstance(error, SparsegateError) else ExitCode.STAGE)
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, SparsegateError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:  # what the system refuses outside the stages, such as a report on a full disk
+        return f"{error.filename or 'the system'}: {error.strerror}"
+    return f"{type(error).__name__}: {error}\n  next: this is a fault of sparsegate; the same command with --debug shows where"

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pipeline.cli import options
 
-POSITIVE = click.FloatRange(min=0, min_open=True)
-SHARE = click.FloatRange(0, 0.5, min_open=True, max_open=True)
+
+class Finite(click.FloatRange):
+    """A number in a range: `nan` is in none, whatever comparisons say."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """As click's, without nan and inf."""
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
+
+
+POSITIVE = Finite(min=0, min_open=True)
+SHARE = Finite(0, 0.5, min_open=True, max_open=True)
 FILE = click.Path(path_type=Path)
 
 
@@ -19,7 +33,7 @@ FILE = click.Path(path_type=Path)
 @click.option("--batch", "batches", type=click.IntRange(min=1), multiple=True, default=(1,), show_default=True, help="Batch size.")
 @click.option("--inputs", type=FILE, help="Input arrays by name (.npz); random values without it.")
 @click.option("--seconds", type=POSITIVE, default=10.0, show_default=True, help="Sampling time per batch size.")
-@click.option("--warmup", type=click.FloatRange(min=0), default=10.0, show_default=True, help="Longest warm-up, seconds.")
+@click.option("--warmup", type=Finite(min=0), default=10.0, show_default=True, help="Longest warm-up, seconds.")
 @click.option("--rounds", type=click.IntRange(min=8), default=20, show_default=True, help="Least number of rounds.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="CPU threads of the onnxruntime backend.")
 @click.option("--processes", is_flag=True, help="Processes started anew in every round: how starts differ enters the interval.")

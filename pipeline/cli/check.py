@@ -52,6 +52,10 @@ def command(
     from pipeline.records.check import Target
 
     target = Target(sm=sm, tensorrt=tensorrt, typing=typing)
+    if estimate and (required or parse):
+        raise click.UsageError("--require and --parse belong to the check, not to the estimate: ask for them without --estimate")
+    if not estimate and (given := [name for name, value in bounds.items() if value]):
+        raise click.UsageError(f"--{given[0].rstrip('s').replace('_', '-')} belongs to the estimate: add --estimate")
     if estimate:
         print_estimate(api.estimate(model, target, **bounds), style)
         return

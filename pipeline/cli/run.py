@@ -36,7 +36,7 @@ def command(
 
     Stages whose inputs have not changed are taken from the store. The run's folder is logs/<recipe>/<run-id>/. The exit
     code is the verdict: 0 pass, 1 a rule fails, 3 inconclusive; 2 a wrong recipe, 4 a stage failed. A recipe with a `sweep`
-    runs once per point and ends in a table of selected layers and gain.
+    runs once per point and ends in a table of selected layers and gain; its exit code is that of its worst point.
     """
     import signal
 
@@ -46,6 +46,7 @@ def command(
     from pipeline.records.io import write_bytes
     from pipeline.run.chain import Plan, execute
     from pipeline.run.display import display
+    from pipeline.run.sweep import points
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that run.json says that the run was stopped
     loaded = load_recipe(recipe, overrides)
@@ -56,6 +57,8 @@ def command(
             return execute(Plan(point, workspace, first, last, frozenset(force), sys.argv, progress, notify))
 
     if loaded.recipe.sweep:
+        for settings in points(loaded.recipe.sweep):  # a wrong point is found before the first one runs
+            load_recipe(recipe, [*overrides, *(f"{key}={value}" for key, value in settings.items())])
         _sweep(loaded.recipe.name, loaded.recipe.sweep, workspace, run_once)
         return
     folder = run_once(())
@@ -79,5 +82,8 @@ def _sweep(name: str, settings: Mapping[str, Sequence[Any]], workspace: Path, ru
     io.write(file, found)
     click.echo(sweep_text(found, terminal_width()), nl=False)
     click.echo(f"sweep: {file}")
-    if all(point.error for point in found.points):
+    if any(point.error for point in found.points):
         sys.exit(int(ExitCode.STAGE))
+    for outcome in ("fail", "inconclusive"):
+        if any(point.outcome == outcome for point in found.points):
+            sys.exit(int(EXIT_OF_OUTCOME[outcome]))

@@ -23,8 +23,11 @@ def command(ctx: click.Context, recipe: Path, overrides: tuple[str, ...]) -> Non
     """
     from pipeline.recipe import load_recipe
     from pipeline.recipe.readiness import needs, warnings
+    from pipeline.run.sweep import points
 
     loaded = load_recipe(recipe, overrides)
+    for settings in points(loaded.recipe.sweep):
+        load_recipe(recipe, [*overrides, *(f"{key}={value}" for key, value in settings.items())])
     click.echo(f"{recipe}: a right recipe (name {loaded.recipe.name}, digest {loaded.digest[:12]})")
     found = needs(loaded)
     for need in found:

@@ -60,9 +60,10 @@ def _sm(text: str | None) -> Version | None:
 def _version(text: str | None, what: str, example: str) -> Version | None:
     if text is None:
         return None
-    found = re.match(r"(\d+)(?:\.(\d+))?(?:\.\d+)*(?:[.+-]?\w+)?$", text.strip())
-    if not found:
-        raise InputError(f"{what} {text!r} is none", where="--tensorrt", hint=f"write it as {example}")
+    found = re.match(r"(\d{1,2})(?:\.(\d+))?(?:\.\d+)*(?:[.+-]?\w+)?$", text.strip())
+    if not found or re.fullmatch(r"\d{3,}", text.strip()):
+        hint = f"write it as {example} (a banner's v8602 is 8.6.2, v101300 is 10.13.0)"
+        raise InputError(f"{what} {text!r} is none", where="--tensorrt", hint=hint)
     return int(found[1]), int(found[2] or 0)
 
 

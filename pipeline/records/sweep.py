@@ -25,6 +25,8 @@ class SweepPoint(Part, frozen=True, kw_only=True):
     over_twin: Estimate | None = None
     """Over the arm of the same weights without the flag."""
     simulated: str | None = None
+    outcome: str | None = None
+    """The verdict of the point's run: pass, fail or inconclusive; None without one."""
 
     @property
     def pays(self) -> str:

@@ -83,7 +83,10 @@ def execute(plan: Plan) -> Path:
     try:
         for name in plan.stages:
             done[name] = _one(name, plan, store, done, ledger)
-    except SparsegateError:
+    except SparsegateError as error:
+        if isinstance(error, InputError) and all(stored.cached for stored in done.values()):
+            ledger.discard()  # a wrong command that did nothing leaves no run behind
+            raise
         with suppress(StageError):
             ledger.finish("failed", skipped=plan.stages[len(done) + 1 :])
         raise
@@ -189,6 +192,10 @@ class _Ledger:
             artifacts={file.path: file.sha256 for file in stored.output.files},
         )
         return self.add(status)
+
+    def discard(self) -> None:
+        """Remove the run's folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def finish(self, result: str, skipped: Iterable[str] = ()) -> None:
         """Close run.json."""

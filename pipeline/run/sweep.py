@@ -51,6 +51,7 @@ def outcome(settings: dict[str, str], evidence: Evidence, run: str) -> SweepPoin
         over_dense=_ratio(evidence, "dense"),
         over_twin=_ratio(evidence, "twin"),
         simulated=measured.conditions.simulated if measured else None,
+        outcome=str(evidence.gate.outcome) if evidence.gate and evidence.gate.rules else None,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,3 +122,58 @@ def test_a_truncated_checkpoint_is_refused(quickstart_run, tmp_path, capsys):
     code, message = run(capsys, "run", str(quickstart_run.recipe), *overrides, "--workspace", str(tmp_path), "--quiet")
     assert code == ExitCode.USAGE
     assert "cut.safetensors" in message
+
+
+def test_a_wrong_command_leaves_no_run_behind(tmp_path, capsys):
+    words = ("run", str(ROOT / "recipes" / "quickstart.yaml"), "--from", "gate", "--workspace", str(tmp_path), "--quiet")
+    assert run(capsys, *words)[0] == ExitCode.USAGE
+    assert not list(tmp_path.glob("logs/*/*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("check", "m.onnx", "--estimate", "--require", "*"), "without --estimate"),
+        (("check", "m.onnx", "--gpu", "A30"), "--gpu belongs to the estimate"),
+        (("check", "m.onnx", "--tensorrt", "8602"), "8.6.2"),
+        (("bench", "m.onnx", "--seconds", "nan"), ""),
+    ],
+)
+def test_options_that_cannot_be_followed_are_refused(words, says, quickstart_run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.onnx").write_bytes((quickstart_run.stage_folder("export") / "sparse.onnx").read_bytes())
+    code, message = run(capsys, *words)
+    assert code == ExitCode.USAGE, message
+    assert says in message
+
+
+def test_an_unforeseen_error_is_no_failed_rule_and_debug_shows_it_anywhere_on_the_line(monkeypatch, capsys, tmp_path):
+    from pipeline import api
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr(api, "read_log", broken)
+    code, message = run(capsys, "tactics", "x.log")
+    assert code == ExitCode.STAGE
+    assert "ZeroDivisionError: a fault" in message and "--debug" in message
+    with pytest.raises(ZeroDivisionError):
+        main(["tactics", "x.log", "--debug"])
+
+
+@pytest.mark.parametrize("words", [["--help"], ["tactics", "recipes/samples/trt104_verbose.log"]])
+def test_a_closed_pipe_reads_as_one_and_not_as_a_failed_rule(words):
+    done = subprocess.Popen([sys.executable, "-m", "pipeline", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    done.stdout.close()
+    assert done.wait(30) == 141
+    assert done.stderr.read() == b""
+
+
+def test_a_sweep_with_a_wrong_point_is_refused_before_it_runs(tmp_path, capsys):
+    recipe = tmp_path / "r.yaml"
+    text = (ROOT / "recipes" / "quickstart.yaml").read_text().replace("quickstart/", f"{ROOT}/recipes/quickstart/")
+    recipe.write_text(text + "\nsweep: {export.batch.opt: [8, x]}\n")
+    for command in ("validate", "run"):
+        code, message = run(capsys, command, str(recipe))
+        assert code == ExitCode.USAGE
+        assert "export.batch.opt" in message
