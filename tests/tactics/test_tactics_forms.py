@@ -340,6 +340,64 @@ def test_weights_that_fp16_cannot_hold_are_found(tmp_path):
     ]
 
 
+def deepstream(uid, text):
+    return f"0:00:01.5 9 0x5 INFO nvinfer gstnvinfer.cpp:682:<gie> NvDsInferContext[UID {uid}]: Info from {text} [UID = {uid}]"
+
+
+@pytest.mark.parametrize(
+    ("between", "builds"),
+    [
+        (deepstream(1, "buildModel(): another message"), [(["a", "b"], ["b"])]),
+        (deepstream(2, "buildModel(): Trying to create engine from model files"), [(["a"], []), (["b"], ["b"])]),
+        (deepstream(1, "deserialize failed, try rebuild"), [(["a"], []), (["b"], ["b"])]),
+    ],
+)
+def test_another_uid_or_a_rebuild_is_another_engine(tmp_path, between, builds):
+    old = lambda text: f"INFO: [TRT]: (Sparsity) {text}"  # noqa: E731
+    picked = "TRT inference plan picked sparse implementation for layers:"
+    report = read(
+        tmp_path,
+        deepstream(1, "buildModel(): Trying to create engine from model files"),
+        old("Layers eligible for sparse math: a"),
+        old(picked),
+        between,
+        old("Layers eligible for sparse math: b"),
+        old(f"{picked} b"),
+    )
+    assert [(build.eligible, build.selected) for build in report.builds] == builds
+
+
+@pytest.mark.parametrize("ahead", [1, 7, 60])
+def test_warnings_of_stderr_out_of_order_change_no_list(tmp_path, ahead):
+    """Stderr is not buffered: its lines come earlier than what stdout says before them."""
+    loud = f"{W}Tactic Device request: 414MB Available: 216MB. Device memory is insufficient to use tactic."
+    odd = f"{W}Some tactics do not have sufficient workspace memory to run. Increasing workspace size may help."
+    lines = [
+        BANNER,
+        *table("a", "Half(1)", (SPARSE, "0x00000000000000a1", 0.02), (DENSE, "0x00000000000000d1", 0.03)),
+        *table("b", "Half(1)", (SPARSE, "0x00000000000000a1", 0.03), (DENSE, "0x00000000000000d1", 0.02)),
+        loud,
+        *summary(["a", "b"], ["a"]),
+        odd,
+        f"{OWN}Engine built in 31.4 sec.",
+        "&&&& PASSED TensorRT.trtexec [TensorRT v100400] # trtexec",
+    ]
+    ordered = build_of(tmp_path, *lines)
+    for text in (loud, odd):
+        at = lines.index(text)
+        lines.insert(max(0, at - ahead), lines.pop(at))
+    merged = build_of(tmp_path, *lines)
+    assert (
+        (merged.eligible, merged.selected, merged.disputed)
+        == (ordered.eligible, ordered.selected, ordered.disputed)
+        == (["a", "b"], ["a"], [])
+    )
+    assert [layer.candidates for layer in merged.layers] == [layer.candidates for layer in ordered.layers]
+    assert [layer.best for layer in merged.layers] == [layer.best for layer in ordered.layers]
+    assert merged.skipped_tactics == 1
+    assert [finding.code for finding in merged.findings] == ["workspace-short"]
+
+
 def test_trace_lines_show_how_the_times_drift(tmp_path):
     build = build_of(
         tmp_path,
