@@ -1,6 +1,6 @@
 """How fast `pipeline.tactics` reads a verbose build log, against a bare byte-line loop and a section parser.
 
-    python benchmarks/bench_tactics.py [--mb 60 600] [--layers 600 5000] [--folder /tmp]
+    python benchmarks/bench_tactics.py [--mb 60 600] [--layers 600 5000] [--two-lines] [--folder /tmp]
 
 The log is synthetic: the forms are TensorRT 10's, the mix of lines is that of a convolutional network's build (per format
 combination one or two runners with 4 to 14 named tactics each, three or four `Skipping ... No valid tactics` lines, a
@@ -46,8 +46,8 @@ def kernels(rng: random.Random, sparse: bool, count: int) -> list[tuple[str, str
     return found
 
 
-def write_log(path: Path, megabytes: int, layers: int) -> dict[str, int]:
-    """One build of about this size; returns what it holds."""
+def write_log(path: Path, megabytes: int, layers: int, *, two_lines: bool = False) -> dict[str, int]:
+    """One build of about this size, its tactics in the form of 10 or in that of 8.4; returns what it holds."""
     rng = random.Random(7)
     dense, sparse = kernels(rng, False, 120), kernels(rng, True, 40)
     counts = {"tactics": 0, "combinations": 0, "lines": 0}
@@ -69,7 +69,8 @@ def write_log(path: Path, megabytes: int, layers: int) -> dict[str, int]:
                     timed = [(*rng.choice(dense), rng.uniform(0.02, 0.2)) for _ in range(rng.randint(3, 10))]
                     timed += [(*rng.choice(sparse), rng.uniform(0.02, 0.2)) for _ in range(rng.randint(1, 4))]
                     lines.append(f"--------------- Timing Runner: {name} ({runner})")
-                    lines += [f"Tactic Name: {kernel} Tactic: {id_} Time: {ms:.6g}" for kernel, id_, ms in timed]
+                    head = f"{name} Set Tactic Name: {{}} Tactic: {{}}\n{PREFIX}Tactic: {{}}" if two_lines else "Tactic Name: {} Tactic: {}"
+                    lines += [f"{head.format(kernel, id_, id_)} Time: {ms:.6g}" for kernel, id_, ms in timed]
                     best = min(timed, key=lambda row: row[2])
                     lines.append(
                         f"{name} ({runner}) profiling completed in {rng.uniform(0.01, 2):.6g} seconds. "
@@ -176,6 +177,7 @@ def main() -> None:
     parser.add_argument("--layers", type=int, nargs="+", default=[600, 5000])
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--two-lines", action="store_true", help="name and time on two lines, as TensorRT 8.4 and 8.5 print them")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--path", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -185,7 +187,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         for megabytes, layers in zip(args.mb, args.layers):
             path = Path(folder) / f"{megabytes}.log"
-            counts = write_log(path, megabytes, layers)
+            counts = write_log(path, megabytes, layers, two_lines=args.two_lines)
             size = path.stat().st_size / 1e6
             bare, read, sections = (child(str(path), what, args.repeat) for what in ("bare", "read", "sections"))
             base, ours, theirs = bare["seconds"], read["seconds"], sections["seconds"]

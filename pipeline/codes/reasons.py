@@ -208,6 +208,22 @@ FINDINGS: tuple[Code, ...] = (
         next="give --shapes, --optShapes for every dynamic input",
     ),
     Code(
+        id="asp-pruned",
+        title="pruned by ASP",
+        text="apex ASP put the 2:4 pattern on these weights while training; whether TensorRT finds them eligible is another question.",
+        level=Level.SEEN,
+        source="apex ASP's training log",
+        next="check the exported model: sparsegate check MODEL.onnx",
+    ),
+    Code(
+        id="asp-skipped",
+        title="skipped by ASP",
+        text="apex ASP left these weights dense by its own rule of sizes, which is not TensorRT's.",
+        level=Level.SEEN,
+        source="apex ASP's training log",
+        next="see whether their layers matter: sparsegate check MODEL.onnx --estimate",
+    ),
+    Code(
         id="fp16-overflow",
         title="weights overflow in FP16",
         text="Weights are too large for FP16 and become infinite or are clipped.",

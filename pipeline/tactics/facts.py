@@ -10,7 +10,23 @@ import msgspec
 from pipeline.records.tactics import Finding, Profile, Shape
 from pipeline.tactics.names import split_list
 
-Kind = Literal["text", "precision", "typing", "cache", "shape", "profile", "finding", "number", "metric", "weights", "dla"]
+Kind = Literal[
+    "text",
+    "precision",
+    "typing",
+    "cache",
+    "shape",
+    "profile",
+    "finding",
+    "number",
+    "metric",
+    "weights",
+    "dla",
+    "trace",
+    "heading",
+    "old_metric",
+    "asp",
+]
 
 
 class FactForm(msgspec.Struct, frozen=True):
@@ -104,6 +120,18 @@ FACT_FORMS: tuple[FactForm, ...] = (
         "metric",
         "performance",
     ),
+    FactForm(
+        "Average on ",
+        r"Average on \d+ runs - GPU latency: (?P<gpu>\d+\.?\d*) ms(?: - Host latency: (?P<host>\d+\.?\d*) ms)?.*",
+        "trace",
+        "performance",
+    ),
+    # trtexec 7.x prints its summary a line a number
+    FactForm("Host Latency", r"(?P<value>Host Latency)", "heading", "latency"),
+    FactForm("Enqueue Time", r"(?P<value>Enqueue Time)", "heading", "enqueue"),
+    FactForm("GPU Compute", r"(?P<value>GPU Compute)", "heading", "gpu_compute"),
+    FactForm(" ms", r"(?P<key>min|max|mean|median): (?P<value>\d+\.?\d*) ms(?: \(.*\))?", "old_metric", "performance"),
+    FactForm(" ms at ", r"(?P<key>percentile): (?P<value>\d+\.?\d*) ms at (?P<percent>\d{1,2})%(?: \(.*\))?", "old_metric", "performance"),
     FactForm("weights are affected by this issue", r"\s*- \d+ weights are affected by this issue: (?P<value>.*)", "weights", "begin"),
     FactForm("List of affected weights: ", r"List of affected weights: (?P<value>.*)", "weights", "list"),
     FactForm(
@@ -113,9 +141,13 @@ FACT_FORMS: tuple[FactForm, ...] = (
     FactForm("Values less than smallest", r"\s*- (?P<value>Values less than smallest positive FP16 .*)", "weights", "vanish"),
     FactForm("arger than", r"\s*- (?P<value>.*[Ll]arger than (?:greatest|largest).*FP16.*)", "weights", "overflow"),
     FactForm("verflow", r"\s*- (?P<value>.*[Oo]verflow.*)", "weights", "overflow"),
-    FactForm("Layers Running on DLA", r"-+ ?Layers Running on DLA ?-+", "dla", "begin"),
-    FactForm("Layers Running on GPU", r"-+ ?Layers Running on GPU ?-+", "dla", "end"),
+    FactForm("unning on DLA", r"-+ ?Layers [Rr]unning on DLA ?(?:-+|: ?)", "dla", "begin"),
+    FactForm("unning on GPU", r"-+ ?Layers [Rr]unning on GPU ?(?:-+|: ?)", "dla", "end"),
+    FactForm("}", r"(?P<value>(?:\{[^{}]+\},? ?)+)", "dla", "list"),
     FactForm("[DlaLayer] ", r"\[DlaLayer\] (?P<value>.+)", "dla", "layer"),
+    # apex ASP, in a training log
+    FactForm("[ASP] ", r"\[ASP\] Enabled \d+\.?\d*% sparsity for (?P<name>\S+) of size=.*", "asp", "asp-pruned"),
+    FactForm("[ASP] ", r"\[ASP\] Auto skipping pruning (?P<name>\S+) of size=.*", "asp", "asp-skipped"),
 )
 """Tried in this order among the rows whose needle is in the message."""
 
@@ -125,6 +157,7 @@ for _form in FACT_FORMS:
     _first = _form.pattern.removeprefix("\\")[:1] if not _form.pattern.startswith(("\\s", "\\-")) else "."
     _BY_FIRST.setdefault("" if _first in _VARIES else _first, []).append((_form, re.compile(_form.pattern)))
 _METRIC = re.compile(r"(min|max|mean|median|percentile\((\d+)%\)) = (\d+\.?\d*) ms")
+_GROUP = re.compile(r"\{([^{}]+)\}")
 _RANGE = re.compile(r"(MIN|OPT|MAX)=(\d{1,12}(?:x\d{1,12}){0,15})")
 _CACHE_MODES = {"local": "local", "global": "global", "disable": "none", "disabled": "none"}
 MAX_FINDINGS = 1000
@@ -147,6 +180,10 @@ class Facts(msgspec.Struct):
     dla: list[str] = []
     weights: list[str] = []
     """Weights whose conversion the lines at hand complain of."""
+    heading: str = "latency"
+    """What the lines `min: 0.65 ms` at hand are about."""
+    lists_dla: bool = False
+    """Whether the line at hand may list what runs on the DLA."""
 
     def take(self, text: str, source: int, line: int) -> bool:
         """Take in what a message says; False where it is none of these forms."""
@@ -218,6 +255,35 @@ class Facts(msgspec.Struct):
     def _dla(self, form: FactForm, match: re.Match[str], source: int, line: int) -> None:
         if form.into == "layer":
             self.dla.append(match["value"])
+        elif form.into == "list" and self.lists_dla:
+            for group in _GROUP.findall(match["value"]):
+                self.dla += [f"{{{group}}}", *(name.strip() for name in group.split(","))]
+        self.lists_dla = form.into == "begin" or (form.into == "list" and self.lists_dla)
+
+    def _trace(self, form: FactForm, match: re.Match[str], source: int, line: int) -> None:
+        """The averages of the run in order: the first against the last shows drift."""
+        for key, text in (("gpu", match["gpu"]), ("host", match["host"])):
+            if text is not None:
+                value, prefix = float(text), f"trace_{key}_ms"
+                self.performance.setdefault(f"{prefix}.first", value)
+                self.performance[f"{prefix}.last"] = value
+                self.performance[f"{prefix}.min"] = min(value, self.performance.get(f"{prefix}.min", value))
+                self.performance[f"{prefix}.max"] = max(value, self.performance.get(f"{prefix}.max", value))
+
+    def _heading(self, form: FactForm, match: re.Match[str], source: int, line: int) -> None:
+        self.heading = form.into
+
+    def _old_metric(self, form: FactForm, match: re.Match[str], source: int, line: int) -> None:
+        word = f"p{match['percent']}" if match["key"] == "percentile" else match["key"]
+        self.performance[f"{self.heading}_ms.{word}"] = float(match["value"])
+
+    def _asp(self, form: FactForm, match: re.Match[str], source: int, line: int) -> None:
+        """One finding for all weights of a kind, at its first line."""
+        for known in self.findings:
+            if known.code == form.into:
+                known.names.append(match["name"])
+                return
+        self._add(form.into, match[0], source, line, [match["name"]])
 
     def _add(self, code: str, text: str, source: int, line: int, names: list[str]) -> None:
         if len(self.findings) < MAX_FINDINGS:

@@ -106,8 +106,10 @@ class FastWay:
         kinds = _classify(lines)[:-1]
         timed, names = self._one_line(block, lines, kinds)
         if (kinds == TIME).any():
-            timed = merge(timed, on_their_own(block, lines, kinds, self._is_name, waiting=tables.pending))
-            names = [block[a:b] for a, b in zip(timed.name_start.tolist(), timed.name_end.tolist())]
+            others = on_their_own(block, lines, kinds, self._is_name, waiting=tables.pending)
+            names += _names(block, others)
+            timed, order = merge(timed, others)
+            names = list(map(names.__getitem__, order))
         self._known_of = (self._memo_of, self._numbered(names))
         done = Walk(self, block, lines, kinds, timed, names, first).run()
         return done, int(lines.starts[done])
@@ -115,7 +117,7 @@ class FastWay:
     def _one_line(self, block: bytes, lines: Lines, kinds: np.ndarray) -> tuple[Timed, list[bytes]]:
         """The tactics of lines that hold name and time, and the names."""
         timed = named(lines, kinds)
-        names = [block[a:b] for a, b in zip(timed.name_start.tolist(), timed.name_end.tolist())]
+        names = _names(block, timed)
         bad = {name for name in set(names) - self._kernels.keys() if b" " in name}
         if bad:  # made of two lines in one
             keep = np.array([name not in bad for name in names])
@@ -160,7 +162,7 @@ class FastWay:
         at = np.flatnonzero(keep) + since
         begin = len(tables.id)
         if ignored:
-            kernels = array("i", [kernels[i - since] for i in at.tolist()])
+            kernels = array("i", np.frombuffer(kernels, np.intc)[keep].tobytes())
         if timed.odd:
             tables.odd_ids.update((begin + place, timed.odd[i]) for place, i in enumerate(at.tolist()) if i in timed.odd)
         cut = at if ignored else slice(since, until)
@@ -181,6 +183,10 @@ class FastWay:
                     self._kernels[name] = tables.kernel_number(name.decode("utf-8", "replace"))
             kernels = array("i", map(self._kernels.__getitem__, names))
         return kernels
+
+
+def _names(block: bytes, timed: Timed) -> list[bytes]:
+    return [block[a:b] for a, b in zip(timed.name_start.tolist(), timed.name_end.tolist())]
 
 
 def _classify(lines: Lines) -> np.ndarray:

@@ -133,9 +133,13 @@ class Joiner:
         pending.whole = ended
 
 
+_CUT_BEGINNING = re.compile(r"Layer\(\w+\): |Name: .*, LayerType: ")
+"""Beginnings of long messages, whose form shows only further on."""
+
+
 def starts(text: str) -> bool:
     """Whether a text without prefix begins a message of its own."""
-    return text.startswith("&&&& ") or find_form(text) is not None
+    return _CUT_BEGINNING.match(text) is not None or text.startswith("&&&& ") or find_form(text) is not None
 
 
 def torn(line: str) -> list[str]:

@@ -149,8 +149,8 @@ def _names(
     return start, end
 
 
-def merge(one: Timed, other: Timed) -> Timed:
-    """Two sets of timed tactics of a block as one, in the order of their lines."""
+def merge(one: Timed, other: Timed) -> tuple[Timed, list[int]]:
+    """Two sets of timed tactics of a block as one, in the order of their lines; and that order, as indices of one set after the other."""
     line = np.concatenate((one.line, other.line))
     order = np.argsort(line, kind="stable")
     place = np.argsort(order)[len(one.line) :].tolist() if other.odd else []
@@ -159,7 +159,7 @@ def merge(one: Timed, other: Timed) -> Timed:
         joined: np.ndarray = np.concatenate((a, b))[order]
         return joined
 
-    return Timed(
+    merged = Timed(
         line[order],
         both(one.name_start, other.name_start),
         both(one.name_end, other.name_end),
@@ -167,3 +167,4 @@ def merge(one: Timed, other: Timed) -> Timed:
         both(one.ms, other.ms),
         {place[i]: text for i, text in other.odd.items()},
     )
+    return merged, order.tolist()

@@ -75,7 +75,7 @@ class Walk:
         named = (kinds[at][1:] == FASTEST) & (kinds[at][:-1] == DASHES)  # their layer's name has just been read
         at = np.delete(at, named.nonzero()[0] + 1)
         self.last = len(kinds)
-        self.at = at.tolist()
+        self.at: list[int] = at.tolist()
         self.kinds = kinds[at].tolist()
         self.reached = timed.before(at).tolist()
         self.total = timed.before_line(self.last)

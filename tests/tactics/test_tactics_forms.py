@@ -340,6 +340,127 @@ def test_weights_that_fp16_cannot_hold_are_found(tmp_path):
     ]
 
 
+def deepstream(uid, text):
+    return f"0:00:01.5 9 0x5 INFO nvinfer gstnvinfer.cpp:682:<gie> NvDsInferContext[UID {uid}]: Info from {text} [UID = {uid}]"
+
+
+@pytest.mark.parametrize(
+    ("between", "builds"),
+    [
+        (deepstream(1, "buildModel(): another message"), [(["a", "b"], ["b"])]),
+        (deepstream(2, "buildModel(): Trying to create engine from model files"), [(["a"], []), (["b"], ["b"])]),
+        (deepstream(1, "deserialize failed, try rebuild"), [(["a"], []), (["b"], ["b"])]),
+    ],
+)
+def test_another_uid_or_a_rebuild_is_another_engine(tmp_path, between, builds):
+    old = lambda text: f"INFO: [TRT]: (Sparsity) {text}"  # noqa: E731
+    picked = "TRT inference plan picked sparse implementation for layers:"
+    report = read(
+        tmp_path,
+        deepstream(1, "buildModel(): Trying to create engine from model files"),
+        old("Layers eligible for sparse math: a"),
+        old(picked),
+        between,
+        old("Layers eligible for sparse math: b"),
+        old(f"{picked} b"),
+    )
+    assert [(build.eligible, build.selected) for build in report.builds] == builds
+
+
+@pytest.mark.parametrize("ahead", [1, 7, 60])
+def test_warnings_of_stderr_out_of_order_change_no_list(tmp_path, ahead):
+    """Stderr is not buffered: its lines come earlier than what stdout says before them."""
+    loud = f"{W}Tactic Device request: 414MB Available: 216MB. Device memory is insufficient to use tactic."
+    odd = f"{W}Some tactics do not have sufficient workspace memory to run. Increasing workspace size may help."
+    lines = [
+        BANNER,
+        *table("a", "Half(1)", (SPARSE, "0x00000000000000a1", 0.02), (DENSE, "0x00000000000000d1", 0.03)),
+        *table("b", "Half(1)", (SPARSE, "0x00000000000000a1", 0.03), (DENSE, "0x00000000000000d1", 0.02)),
+        loud,
+        *summary(["a", "b"], ["a"]),
+        odd,
+        f"{OWN}Engine built in 31.4 sec.",
+        "&&&& PASSED TensorRT.trtexec [TensorRT v100400] # trtexec",
+    ]
+    ordered = build_of(tmp_path, *lines)
+    for text in (loud, odd):
+        at = lines.index(text)
+        lines.insert(max(0, at - ahead), lines.pop(at))
+    merged = build_of(tmp_path, *lines)
+    assert (
+        (merged.eligible, merged.selected, merged.disputed)
+        == (ordered.eligible, ordered.selected, ordered.disputed)
+        == (["a", "b"], ["a"], [])
+    )
+    assert [layer.candidates for layer in merged.layers] == [layer.candidates for layer in ordered.layers]
+    assert [layer.best for layer in merged.layers] == [layer.best for layer in ordered.layers]
+    assert merged.skipped_tactics == 1
+    assert [finding.code for finding in merged.findings] == ["workspace-short"]
+
+
+def test_trace_lines_show_how_the_times_drift(tmp_path):
+    build = build_of(
+        tmp_path,
+        BANNER,
+        f"{OWN}Average on 10 runs - GPU latency: 1.8 ms - Host latency: 1.9 ms (enqueue 0.002 ms)",
+        f"{OWN}Average on 10 runs - GPU latency: 2.5 ms - Host latency: 2.6 ms (end to end 3.1 ms, enqueue 0.002 ms)",
+        f"{OWN}Average on 10 runs - GPU latency: 2.25 ms - Host latency: 2.5 ms (enqueue 0.002 ms)",
+    )
+    gpu = {key.partition(".")[2]: value for key, value in build.performance.items() if key.startswith("trace_gpu_ms.")}
+    assert gpu == {"first": 1.8, "last": 2.25, "min": 1.8, "max": 2.5}
+    assert build.performance["trace_host_ms.max"] == 2.6
+
+
+def test_the_summary_of_trtexec_7_is_read_by_its_headings(tmp_path):
+    build = build_of(
+        tmp_path,
+        BANNER.replace("v100400", "v7202"),
+        f"{OWN}Host Latency",
+        f"{OWN}min: 0.65 ms (end to end 0.7 ms)",
+        f"{OWN}percentile: 1.65 ms at 99% (end to end 1.7 ms at 99%)",
+        f"{OWN}GPU Compute",
+        f"{OWN}min: 0.5 ms",
+        f"{OWN}median: 0.55 ms",
+        f"{OWN}percentile: 1.5 ms at 99%",
+    )
+    assert build.performance == {
+        "latency_ms.min": 0.65,
+        "latency_ms.p99": 1.65,
+        "gpu_compute_ms.min": 0.5,
+        "gpu_compute_ms.median": 0.55,
+        "gpu_compute_ms.p99": 1.5,
+    }
+
+
+def test_the_old_list_of_dla_groups_is_read(tmp_path):
+    build = build_of(
+        tmp_path,
+        f"{I}--------------- Layers running on DLA: ",
+        f"{I}{{a,b}}, {{c,d}}, ",
+        f"{I}--------------- Layers running on GPU: ",
+        f"{I}{{e}}, ",
+        f"{I}(Sparsity) Layers eligible for sparse math: c, e",
+        f"{I}(Sparsity) TRT inference plan picked sparse implementation for layers:",
+        f"{V}Engine Layer Information:",
+        "Layer(Convolution): {a,b}, Tactic: 0x0000000000000003, x[Half(1)] -> y[Half(1)]",
+    )
+    assert {layer.name: layer.region for layer in build.layers} == {"{a,b}": "dla", "c": "dla", "e": None}
+
+
+def test_what_asp_pruned_and_skipped_is_found(tmp_path):
+    build = build_of(
+        tmp_path,
+        "[ASP] Enabled 50.00% sparsity for enc.fc::weight of size=torch.Size([768, 768]) and type=torch.float32 with magnitude",
+        "[ASP] Auto skipping pruning dec::weight of size=torch.Size([10, 768]) and type=torch.float32 for sparsity",
+        "[ASP] Enabled 50.00% sparsity for enc.out::weight of size=torch.Size([768, 768]) and type=torch.float32 with magnitude",
+        f"{I}(Sparsity) Found 0 layer(s) eligible to use sparse tactics: ",
+    )
+    assert [(finding.code, finding.names, finding.line) for finding in build.findings] == [
+        ("asp-pruned", ["enc.fc::weight", "enc.out::weight"], 1),
+        ("asp-skipped", ["dec::weight"], 2),
+    ]
+
+
 def test_a_run_that_loads_a_plan_is_no_build(tmp_path):
     report = read(
         tmp_path,
@@ -476,7 +597,7 @@ def test_every_code_that_a_report_names_is_registered_with_its_source():
     from pipeline.tactics.reasons import RULES
 
     assert {code for code, _ in RULES} == {code.id for code in codes.REASONS}
-    assert {form.into for form in FACT_FORMS if form.kind == "finding"} <= {code.id for code in codes.FINDINGS}
+    assert {form.into for form in FACT_FORMS if form.kind in ("finding", "asp")} <= {code.id for code in codes.FINDINGS}
     for code in (*codes.REASONS, *codes.CONFLICTS, *codes.FINDINGS):
         assert code.text
         assert code.versions
