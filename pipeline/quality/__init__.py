@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeline.quality.compare import Drop, level, loss
-    from pipeline.quality.metrics import METRICS, Metric, score
+    from pipeline.quality.metrics import METRICS, Metric, nonfinite, score
     from pipeline.quality.predictions import Predictions, digest, summarise
     from pipeline.quality.slices import SliceDrop, worst_slice
 
 _DOORS = {
     "METRICS": "metrics",
     "Metric": "metrics",
+    "nonfinite": "metrics",
     "score": "metrics",
     "Predictions": "predictions",
     "digest": "predictions",
@@ -28,7 +29,20 @@ _DOORS = {
     "worst_slice": "slices",
 }
 
-__all__ = ["METRICS", "Drop", "Metric", "Predictions", "SliceDrop", "digest", "level", "loss", "score", "summarise", "worst_slice"]
+__all__ = [
+    "METRICS",
+    "Drop",
+    "Metric",
+    "Predictions",
+    "SliceDrop",
+    "digest",
+    "level",
+    "loss",
+    "nonfinite",
+    "score",
+    "summarise",
+    "worst_slice",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -125,6 +125,11 @@ def _require_fit(head: str, name: str, outputs: Array, targets: Array) -> None:
         )
 
 
+def nonfinite(outputs: Array) -> int:
+    """Samples whose outputs [n, ...] hold a NaN or an infinity."""
+    return int((~_finite_rows(outputs)).sum())
+
+
 def _finite_rows(outputs: Array) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(outputs.reshape(len(outputs), -1).astype(np.float64)).all(axis=1))
 

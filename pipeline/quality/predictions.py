@@ -98,7 +98,9 @@ def digest(outputs: NDArray[np.generic]) -> NDArray[np.int64]:
     return np.array(hashed, np.int64)
 
 
-def summarise(predictions: Predictions, *, split: str, backend: str, artifact: Artifact | None = None) -> Quality:
+def summarise(
+    predictions: Predictions, *, split: str, backend: str, artifact: Artifact | None = None, nonfinite: Mapping[str, int] | None = None
+) -> Quality:
     """Means overall and by slice.
 
     Args:
@@ -106,6 +108,7 @@ def summarise(predictions: Predictions, *, split: str, backend: str, artifact: A
         split: `select` or `test`.
         backend: What computed the outputs.
         artifact: Where the predictions were saved.
+        nonfinite: By head, samples with a NaN or infinite output (`metrics.nonfinite`); none when absent.
     """
     heads = []
     for head, metric in predictions.heads.items():
@@ -124,6 +127,7 @@ def summarise(predictions: Predictions, *, split: str, backend: str, artifact: A
                 n=len(scores),
                 slices=slices,
                 higher_is_better=row.higher_is_better,
+                nonfinite=(nonfinite or {}).get(head, 0),
             )
         )
     return Quality(split=split, backend=backend, heads=heads, predictions=artifact)

@@ -331,7 +331,8 @@ class Rule(Section):
     drop_at_most: float | None = Field(None, ge=0.0)
     """quality: largest loss against `over` (default: the dense arm): a share (0.01 is one point), or in the unit of an error."""
     at_least: float | Literal["all"] | None = None
-    """quality: least value; rungs: number of layers, or `all` masked layers."""
+    """quality: least value; rungs: number of layers (1 or more), or `all` (every masked layer; for an ONNX model
+    every layer that could be 2:4)."""
     rung: Literal["masked", "frozen", "exported", "eligible", "timed", "selected"] | None = None
     """rungs: which rung."""
     layers: list[str] = Field(default_factory=list)

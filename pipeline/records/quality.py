@@ -25,6 +25,8 @@ class HeadQuality(Part, frozen=True, kw_only=True):
     n: int
     slices: list[Slice] = []
     higher_is_better: bool = True
+    nonfinite: int = 0
+    """Samples, of the n, with an output that is NaN or infinite: such an engine is never released."""
 
 
 class Quality(Part, frozen=True, kw_only=True):

@@ -28,6 +28,8 @@ def evaluate(predict: Predict, data: Data, *, who: str, backend: str, work: Work
         work: The stage's folder.
         splits: Which splits.
     """
+    import numpy as np
+
     from pipeline import quality
 
     results = []
@@ -42,7 +44,8 @@ def evaluate(predict: Predict, data: Data, *, who: str, backend: str, work: Work
         )
         path = work.folder / "predictions" / f"{who}.{name}.npz"
         predictions.save(path)
-        results.append(quality.summarise(predictions, split=name, backend=backend, artifact=work.artifact(path)))
+        broken = {head: quality.nonfinite(np.asarray(outputs[head])) for head in data.heads}
+        results.append(quality.summarise(predictions, split=name, backend=backend, artifact=work.artifact(path), nonfinite=broken))
     return results
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.records.verdict import Verdict
 from pipeline.stages.base import Sections, Work, pick
 
-REVISION = 1
+REVISION = 2
 NEEDS = ("train", "freeze", "export", "build", "tactics", "measure")
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeline.latency import Samples
     from pipeline.sources.base import Data
 
-REVISION = 1
+REVISION = 2
 NEEDS = ("train", "freeze", "export", "build", "tactics")
 
 

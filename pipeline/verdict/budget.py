@@ -64,5 +64,8 @@ def parse(rules: Iterable[Mapping[str, Any]]) -> list[Rule]:
                 raise InputError(f"a {rule.kind} rule needs {' or '.join(group)}", where=where, hint="add the budget to the rule")
         if rule.at_least == "all" and rule.kind != "rungs":
             raise InputError(f"`at_least: all` means nothing for a {rule.kind} rule", where=where, hint="give a number")
+        if rule.kind == "rungs" and isinstance(rule.at_least, float | int) and not (rule.at_least >= 1 and rule.at_least % 1 == 0):
+            what = f"`at_least: {rule.at_least:g}` is no number of layers for a rungs rule"
+            raise InputError(what, where=where, hint="give a whole number of 1 or more, or `all`")
         found.append(rule)
     return found

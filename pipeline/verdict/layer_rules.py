@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from pipeline.records.arms import OnnxArms
+from pipeline.records.check import CheckedLayer
 from pipeline.records.evidence import Evidence
 from pipeline.records.layers import WeightedLayer
 from pipeline.records.rung import Rung
@@ -16,6 +18,10 @@ from pipeline.verdict.budget import Rule
 from pipeline.verdict.facts import Facts
 
 TACTIC_RUNGS = ("eligible", "timed", "selected")
+SPARSE_FILE = "sparse"
+"""The ONNX file whose layers the train, freeze and export records prove."""
+FILE_OF_ARM = {"sparse": SPARSE_FILE, "twin": SPARSE_FILE, "dense": "dense"}
+"""What the build stage makes each arm from."""
 
 
 class Standing(NamedTuple):
@@ -28,19 +34,44 @@ class Standing(NamedTuple):
 
 def _standing(items: list[tuple[WeightedLayer, Rung]]) -> Standing:
     names = {layer.id: (layer.id, *layer.modules, *layer.onnx_nodes, *([layer.weight] if layer.weight else [])) for layer, _ in items}
-    return Standing({layer.id: rung for layer, rung in items}, names)
+    by_layer: dict[str, Rung] = {}
+    for layer, rung in items:  # two operands of one node are one layer: it stands where the worse of them does
+        by_layer[layer.id] = rung if by_layer.get(layer.id, Rung.YES) is Rung.YES else by_layer[layer.id]
+    return Standing(by_layer, names)
 
 
-def _masked(evidence: Evidence, _: str) -> Standing | None:
-    return _standing([(d.layer, d.proof) for d in evidence.train.layers if d.masked]) if evidence.train else None
+def _masked(evidence: Evidence, arm: str) -> Standing | None:
+    if evidence.train is None:
+        return None
+    return _of_sparse_weights([(d.layer, d.proof) for d in evidence.train.layers if d.masked], evidence, arm)
 
 
-def _frozen(evidence: Evidence, _: str) -> Standing | None:
-    return _standing([(layer.layer, layer.proof) for layer in evidence.freeze.layers]) if evidence.freeze else None
+def _frozen(evidence: Evidence, arm: str) -> Standing | None:
+    return _of_sparse_weights([(layer.layer, layer.proof) for layer in evidence.freeze.layers], evidence, arm) if evidence.freeze else None
 
 
-def _exported(evidence: Evidence, _: str) -> Standing | None:
-    return _standing([(layer.layer, layer.proof) for layer in evidence.export.layers]) if evidence.export else None
+def _of_sparse_weights(items: list[tuple[WeightedLayer, Rung]], evidence: Evidence, arm: str) -> Standing | None:
+    """Training and freezing prove the weights of the sparse file alone: in an arm of another file they prove nothing masked."""
+    source = file_of(evidence, arm)
+    if source is None:
+        return None
+    return _standing([(layer, proof if source == SPARSE_FILE else Rung.NO) for layer, proof in items])
+
+
+def _exported(evidence: Evidence, arm: str) -> Standing | None:
+    source = file_of(evidence, arm)
+    if evidence.export is None or source is None:
+        return None
+    if source == SPARSE_FILE:
+        return _standing([(layer.layer, layer.proof) for layer in evidence.export.layers])
+    checked = operands_of(evidence.export, source)
+    return None if checked is None else _standing([(item.layer, _checked(item.layer, checked)) for item in evidence.export.layers])
+
+
+def _checked(layer: WeightedLayer, checked: list[CheckedLayer]) -> Rung:
+    """Rung 3 of a layer from the check of another file than the sparse one, whose nodes have the same names."""
+    found = {operand.two_four for operand in checked if operand.node in layer.onnx_nodes}
+    return Rung.NO if False in found else Rung.YES if found == {True} else Rung.UNKNOWN
 
 
 def _tactic(rung: str) -> Callable[[Evidence, str], Standing | None]:
@@ -58,6 +89,19 @@ RUNGS: dict[str, Callable[[Evidence, str], Standing | None]] = {
     **{rung: _tactic(rung) for rung in TACTIC_RUNGS},
 }
 """Where each rung's proofs stand in the records."""
+
+
+def file_of(evidence: Evidence, arm: str) -> str | None:
+    """The ONNX file that an arm's engines were built from; by the arm's name before anything is built, None for an unknown arm."""
+    base = arm.partition("#")[0]
+    if evidence.build is not None:
+        return next((engine.onnx_arm for engine in evidence.build.engines if engine.arm == base), None)
+    return FILE_OF_ARM.get(base)
+
+
+def operands_of(export: OnnxArms, source: str) -> list[CheckedLayer] | None:
+    """What the check found in one of the ONNX files; None where that file was not exported."""
+    return next((item.check.layers for item in export.arms if item.arm == source), None)
 
 
 def builds_of(evidence: Evidence, arm: str) -> list[Build]:
@@ -88,9 +132,10 @@ def rungs(rule: Rule, facts: Facts) -> list[JudgedRule]:
         return [row(RuleResult.INCONCLUSIVE, f"no record says which layers of {rule.arm} are {rule.rung}", "run the stage that proves it")]
     proven = {layer for layer, rung in standing.by_layer.items() if rung is Rung.YES}
     open_ = {layer: rung for layer, rung in standing.by_layer.items() if rung in (Rung.UNKNOWN, Rung.DISPUTED)}
-    wanted = len(masked_layers(facts.evidence)) if rule.at_least == "all" else int(rule.at_least or 0)
+    meant = layers_meant(facts.evidence) if rule.at_least == "all" else set()
+    wanted = int(rule.at_least or 0) if rule.at_least != "all" else len(meant)
     if rule.at_least == "all" and not wanted:
-        return [row(RuleResult.INCONCLUSIVE, "no record says how many layers are masked", "give a number instead of `all`")]
+        return [row(RuleResult.INCONCLUSIVE, "no record names a layer that is to be 2:4", "give a number instead of `all`")]
     value = len(proven)
     named, missing = _named(rule.layers, standing)
     if missing:
@@ -101,7 +146,8 @@ def rungs(rule: Rule, facts: Facts) -> list[JudgedRule]:
     if rule.rung == "selected" and _names_only(facts.evidence, rule.arm):
         why = "the layer info holds names only, so no kernel's name proves a selection"
         return [row(RuleResult.INCONCLUSIVE, why, "export layer info with profilingVerbosity=detailed", value, wanted)]
-    absent = sorted(named - proven)
+    # an engine's layers have names of their own: there `all` can only count
+    absent = sorted((named if rule.rung in TACTIC_RUNGS else named | meant) - proven)
     if any(layer not in open_ for layer in absent) or value + len(open_) < wanted:
         why = f"{_list(absent)} not {rule.rung}" if absent else f"{value} of {wanted} layers are {rule.rung}"
         return [row(RuleResult.FAIL, why, None, value, wanted)]
@@ -160,11 +206,20 @@ def stability(rule: Rule, facts: Facts) -> list[JudgedRule]:
     return [row(outcome, why, "rebuild with a timing cache, or see `sparsegate diff`", sure[worst], wanted)]
 
 
-def masked_layers(evidence: Evidence) -> list[str]:
-    """Layers that were to be sparse."""
+def layers_meant(evidence: Evidence) -> set[str]:
+    """What `all` means: the layers that were to be masked; without training, every exported one whose weight could be 2:4."""
     if evidence.train is not None:
-        return [decision.layer.id for decision in evidence.train.layers if decision.masked]
-    return [layer.layer.id for layer in evidence.export.layers if layer.proof is Rung.YES] if evidence.export else []
+        return {decision.layer.id for decision in evidence.train.layers if decision.masked}
+    if evidence.export is None:
+        return set()
+    checked = operands_of(evidence.export, SPARSE_FILE)
+    return {item.layer.id for item in evidence.export.layers if checked is None or _could_be(item.layer, checked)}
+
+
+def _could_be(layer: WeightedLayer, checked: list[CheckedLayer]) -> bool:
+    """Some constant operand whose reduction axis is a multiple of 4; a layer that the check does not name counts too."""
+    found = [operand for operand in checked if operand.node in layer.onnx_nodes]
+    return not found or any(operand.two_four or (operand.two_four is False and operand.groups is not None) for operand in found)
 
 
 def _not_applicable(rung: str, evidence: Evidence) -> str | None:

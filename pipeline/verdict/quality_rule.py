@@ -29,10 +29,21 @@ def judge(rule: Rule, facts: Facts) -> list[JudgedRule]:
     rows = []
     for head in heads:
         if rule.drop_at_most is not None:
-            rows.append(_loss(rule, head, quality, facts))
+            rows.append(_not_finite(rule, head, facts) or _loss(rule, head, quality, facts))
         if isinstance(rule.at_least, float | int):
-            rows.append(_level(rule, head, quality, facts, float(rule.at_least)))
+            rows.append(_not_finite(rule, head, facts, level=True) or _level(rule, head, quality, facts, float(rule.at_least)))
     return rows
+
+
+def _not_finite(rule: Rule, head: HeadQuality, facts: Facts, *, level: bool = False) -> JudgedRule | None:
+    """Where outputs are NaN or infinite, of the arm or of what it is held against, no score says how good a model is."""
+    for arm in [rule.arm] if level or rule.over == BASELINE else [rule.arm, rule.over or DENSE]:
+        quality = _quality(facts, arm)
+        one = next((one for one in quality.heads if one.head == head.head), None) if quality else None
+        if one is not None and one.nonfinite:
+            why = f"{one.nonfinite} of {one.n} samples have a NaN or infinite output of {arm}"
+            return _row(rule, head.head, why, "see `nonfinite` of each weight in `sparsegate check --format json`", level=level)
+    return None
 
 
 def _loss(rule: Rule, head: HeadQuality, quality: Quality, facts: Facts) -> JudgedRule:

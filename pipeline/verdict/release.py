@@ -51,9 +51,21 @@ def _stripped(evidence: Evidence, arm: str) -> str | None:
     return None
 
 
+def _not_finite(evidence: Evidence, arm: str) -> str | None:
+    """NaN or infinity in what the arm's engines, any build of them, said of the test split."""
+    measured = evidence.measure.quality if evidence.measure else {}
+    found = [(name, one) for name, many in measured.items() if name.partition("#")[0] == arm.partition("#")[0] for one in many]
+    broken = [(name, head) for name, one in found if one.split == "test" for head in one.heads if head.nonfinite]
+    return (
+        "; ".join(f"{name}: {head.nonfinite} of {head.n} samples have a NaN or infinite output {head.head}" for name, head in broken)
+        or None
+    )
+
+
 GROUNDS: tuple[Ground, ...] = (
     Ground("forced-sparsity", "weights that the builder forced to 2:4 are never released", _forced),
     Ground("refitted-plan", "a refitted, refittable or stripped plan is never released", _stripped),
+    Ground("nonfinite-outputs", "an engine whose outputs are NaN or infinite is never released", _not_finite),
 )
 
 

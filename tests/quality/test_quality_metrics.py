@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pipeline.errors import InputError
-from pipeline.quality import Predictions, digest, score, summarise
+from pipeline.quality import Predictions, digest, nonfinite, score, summarise
 from pipeline.quality.metrics import NOT_FINITE
 
 LOGITS = hnp.arrays(np.float32, st.tuples(st.integers(1, 20), st.integers(1, 12)), elements=st.floats(-5, 5, width=32))
@@ -123,3 +123,12 @@ def test_equal_outputs_have_equal_digests():
     changed[2, 1, 0] = np.nextafter(values[2, 1, 0], np.float32(100))
     assert (digest(values) == digest(changed)).tolist() == [True, True, False, True]
     assert digest(np.array([[0.1, 0.9], [0.8, 0.2]])).tolist() == [1, 0]
+
+
+def test_samples_with_nan_or_infinite_outputs_are_counted():
+    outputs = np.zeros((5, 2, 3), np.float16)
+    outputs[1, 0, 0], outputs[1, 1, 2], outputs[4, 1, 1] = np.nan, np.nan, -np.inf
+    assert nonfinite(outputs) == 2
+    one, _ = made()
+    label, depth = summarise(one, split="test", backend="onnxruntime", nonfinite={"depth": 2}).heads
+    assert (label.nonfinite, depth.nonfinite) == (0, 2)

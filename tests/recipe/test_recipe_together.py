@@ -16,6 +16,7 @@ MINIMAL = "name: small\nmodel: {python: 'm.py:build'}\ndata: {digits: true}\n"
         ("gate: {rules: [{kind: latency, at_most: 1, arm: baseline}]}\n", "4:49", "no arm is called 'baseline'"),
         ("gate: {rules: [{kind: size, at_most: 1.0}]}\n", "4:16", "a size rule needs size"),
         ("gate: {rules: [{kind: rungs, rung: frozen}]}\n", "4:16", "a rungs rule needs at_least or layers"),
+        ("gate: {rules: [{kind: rungs, rung: frozen, at_least: 2.9}]}\n", "4:16", "`at_least: 2.9` is no number of layers"),
         ("train: {device: cpu, finetune: {precision: fp16}}\n", "4:44", "bf16 works on both"),
     ],
 )

@@ -176,3 +176,23 @@ def test_an_onnx_file_enters_at_export_checked_or_pruned(tmp_path, prune):
     evidence = run(tmp_path / "r.yaml", overrides=SETTINGS, workspace=tmp_path)
     assert [status.stage for status in evidence.run.stages] == ["export", "build", "tactics", "measure", "gate"]
     assert str(evidence.gate.outcome) == "pass"
+
+
+def test_a_model_with_a_nan_weight_is_not_released(tmp_path):
+    weight = np.random.default_rng(0).normal(size=(16, 8)).astype(np.float32)
+    weight[3, 2] = np.nan
+    gemm(tmp_path / "m.onnx", weight)
+    parts = {f"{split}_x": np.random.default_rng(i).random((32, 16)) for i, split in enumerate(("train", "select", "test"))}
+    np.savez(tmp_path / "d.npz", **parts, **{f"{split}_label": np.arange(32) % 8 for split in ("train", "select", "test")})
+    (tmp_path / "r.yaml").write_text(
+        "name: broken\nmodel: {onnx: m.onnx, prune: true}\ndata: {npz: d.npz}\n"
+        "gate: {rules: [{kind: quality, drop_at_most: 0.5}, {kind: size, size: file, at_most: 1000000}]}\n"
+    )
+    evidence = run(tmp_path / "r.yaml", overrides=SETTINGS, workspace=tmp_path)
+    (quality,) = evidence.measure.quality["sparse"]
+    assert quality.heads[0].nonfinite == 32
+    assert {rule.id: str(rule.outcome) for rule in evidence.gate.rules} == {
+        "quality:sparse/dense:label": "inconclusive",
+        "size:sparse:file": "pass",
+        "release:sparse:nonfinite-outputs": "fail",
+    }

@@ -29,8 +29,8 @@ GOLDEN: dict[str, tuple[int, str]] = {
     "export": (2, "2a89cce984b4413f"),
     "build": (1, "321a24d54451697e"),
     "tactics": (1, "513093fc07d2c173"),
-    "measure": (1, "b20d50f712d27c75"),
-    "gate": (1, "a26ce03ca81be695"),
+    "measure": (2, "b20d50f712d27c75"),
+    "gate": (2, "a26ce03ca81be695"),
 }
 
 

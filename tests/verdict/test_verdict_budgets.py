@@ -36,6 +36,10 @@ LATENCY = {"kind": "latency", "over": "dense", "at_most": 1.05}
         ({"kind": "rungs", "rung": "selected"}, "needs at_least or layers"),
         ({"kind": "size", "at_most": 1}, "needs size"),
         ({"kind": "quality", "at_least": "all"}, "means nothing"),
+        *(
+            ({"kind": "rungs", "rung": "exported", "at_least": number}, "no number of layers")
+            for number in (-5, 0, 0.5, 2.9, math.inf, math.nan)
+        ),
     ],
 )
 def test_a_rule_that_says_nothing_is_refused_with_its_number(rule, words):

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.api import judge
-from pipeline.records.arms import ExportedLayer, OnnxArms
+from pipeline.records.arms import ExportedLayer, OnnxArm, OnnxArms
 from pipeline.records.artifact import Artifact
+from pipeline.records.check import CheckedLayer, CheckedModel, CheckReport, CheckTotals, Target
 from pipeline.records.engines import Engine, Engines
 from pipeline.records.evidence import Evidence
+from pipeline.records.frozen import FrozenLayer, FrozenModel
 from pipeline.records.layers import WeightedLayer
 from pipeline.records.rung import Rung
 from pipeline.records.tactics import Build, Source, Tactic, TacticLayer, TacticReport
@@ -28,6 +30,37 @@ def exported(**proofs):
     return Evidence(
         export=OnnxArms(arms=[], layers=[ExportedLayer(layer=layer(name), proof=proof, text="") for name, proof in proofs.items()])
     )
+
+
+def checked(name, two_four, groups=8):
+    violating = 0 if two_four or groups is None else 1
+    return CheckedLayer(
+        node=f"/{name}/Conv",
+        graph="",
+        op="Conv",
+        weight="w",
+        operand=1,
+        shape=[8, 32],
+        axis=1,
+        dtype="float32",
+        two_four=two_four,
+        groups=groups,
+        groups_violating=violating,
+    )
+
+
+def onnx_arm(arm, *layers):
+    report = CheckReport(
+        model=CheckedModel(path=f"{arm}.onnx", sha256="0" * 64),
+        target=Target(),
+        layers=list(layers),
+        totals=CheckTotals(layers=len(layers), two_four=0, eligible=0),
+    )
+    return OnnxArm(arm=arm, model=PLAN, precision="fp32", opset=20, check=report)
+
+
+def with_files(evidence, *arms):
+    return msgspec.structs.replace(evidence, export=msgspec.structs.replace(evidence.export, arms=list(arms)))
 
 
 def tactic_layer(name, selected, kernel="sm80_xmma_sparse_conv"):
@@ -90,6 +123,66 @@ def test_layers_on_a_rung(proofs, rule, outcome, words):
 def test_all_means_the_masked_layers():
     assert only(exported(a=YES, b=YES), {"kind": "rungs", "rung": "exported", "at_least": "all"}).budget == 2
     assert only(Evidence(), {"kind": "rungs", "rung": "exported", "at_least": "all"}).outcome == "inconclusive"
+
+
+EXPORTED = {"kind": "rungs", "rung": "exported", "at_least": "all"}
+
+
+def test_an_arm_of_another_file_is_judged_by_its_own_weights():
+    sparse = onnx_arm("sparse", checked("a", True), checked("b", True))
+    two = with_files(exported(a=YES, b=YES), sparse, onnx_arm("dense", checked("a", True), checked("b", False)))
+    for arm in ("sparse", "sparse#2", "twin"):
+        assert only(two, {**EXPORTED, "arm": arm}).outcome == "pass"
+    row = only(two, {**EXPORTED, "arm": "dense"})
+    assert (row.outcome, row.value, row.why) == ("fail", 1, "b not exported")
+    assert only(two, {**EXPORTED, "arm": "dense", "at_least": 1}).outcome == "pass"
+    assert only(two, {**EXPORTED, "arm": "ghost"}).outcome == "inconclusive"
+    engines = [Engine(arm="sparse", onnx_arm="dense", plan=PLAN)]
+    swapped = msgspec.structs.replace(two, build=Engines(backend="onnxruntime", sparse_kernels=False, engines=engines))
+    assert only(swapped, EXPORTED).outcome == "fail"
+    unchecked = with_files(two, sparse)
+    assert only(unchecked, {**EXPORTED, "arm": "dense"}).outcome == "inconclusive"
+    nameless = with_files(two, sparse, onnx_arm("dense", checked("a", True)))
+    assert only(nameless, {**EXPORTED, "arm": "dense"}).outcome == "inconclusive"
+
+
+@pytest.mark.parametrize("arm", ["dense", "twin"])
+def test_frozen_zeros_are_those_of_the_sparse_file(arm):
+    frozen = FrozenModel(
+        sparse=PLAN,
+        dense=PLAN,
+        mask_digest="0" * 64,
+        weights_digest="0" * 64,
+        max_difference=0.0,
+        layers=[FrozenLayer(layer=layer("a"), proof=YES, zero_fraction=0.5, text="")],
+    )
+    row = only(Evidence(freeze=frozen), {"kind": "rungs", "rung": "frozen", "at_least": 1, "arm": arm})
+    assert row.outcome == ("fail" if arm == "dense" else "pass")
+
+
+@pytest.mark.parametrize(
+    ("other", "proof", "outcome", "wanted"),
+    [
+        (checked("b", False), NO, "fail", 2),
+        (checked("b", True), YES, "pass", 2),
+        (checked("b", False, groups=None), NO, "pass", 1),
+        (checked("b", None, groups=None), UNKNOWN, "pass", 1),
+    ],
+)
+def test_without_training_all_means_what_could_be_2_4(other, proof, outcome, wanted):
+    row = only(with_files(exported(a=YES, b=proof), onnx_arm("sparse", checked("a", True), other)), EXPORTED)
+    assert (row.outcome, row.budget) == (outcome, wanted)
+
+
+def test_all_of_no_layers_does_not_pass():
+    nothing = with_files(exported(b=NO), onnx_arm("sparse", checked("b", False, groups=None)))
+    assert only(nothing, EXPORTED).outcome == "inconclusive"
+
+
+def test_a_node_with_a_dense_operand_is_not_exported():
+    both = exported(a=NO)
+    twice = msgspec.structs.replace(both.export, layers=[*both.export.layers, *exported(a=YES).export.layers])
+    assert only(Evidence(export=twice), {**EXPORTED, "at_least": 1}).outcome == "fail"
 
 
 def test_a_disputed_layer_decides_nothing():

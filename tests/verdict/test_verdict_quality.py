@@ -89,3 +89,31 @@ def test_an_absolute_level(bench, made_predictions):
 def test_missing_predictions_say_so(bench, made_predictions):
     assert "no quality of sparse" in only(judge(bench.evidence(), [DROP])).why
     assert "no quality of dense" in only(judge(bench.evidence(predictions={"sparse": made_predictions()}), [DROP])).why
+
+
+def with_nonfinite(evidence, arm, count, split="test"):
+    (one,) = evidence.measure.quality[arm]
+    heads = [msgspec.structs.replace(head, nonfinite=count) for head in one.heads]
+    quality = {**evidence.measure.quality, arm: [msgspec.structs.replace(one, heads=heads, split=split)]}
+    return msgspec.structs.replace(evidence, measure=msgspec.structs.replace(evidence.measure, quality=quality))
+
+
+def test_an_engine_with_nan_outputs_is_never_released(bench, made_predictions):
+    fine = bench.evidence(predictions={"sparse": made_predictions(900), "dense": made_predictions(900)})
+    size = {"kind": "size", "size": "file", "at_most": 1000}
+    assert judge(fine, [size]).outcome == "pass"
+    verdict = judge(with_nonfinite(fine, "sparse", 1), [size])
+    assert verdict.outcome == "fail"
+    assert verdict.rules[-1].id == "release:sparse:nonfinite-outputs"
+    assert "1 of 900 samples" in verdict.rules[-1].why
+    assert judge(with_nonfinite(fine, "dense", 900), [size]).outcome == "pass"
+
+
+@pytest.mark.parametrize("arm", ["sparse", "dense"])
+def test_no_quality_is_read_from_nan_outputs(bench, made_predictions, arm):
+    fine = bench.evidence(predictions={"sparse": made_predictions(900), "dense": made_predictions(900)})
+    assert only(judge(fine, [DROP])).outcome == "pass"
+    loss, level = judge(with_nonfinite(fine, arm, 900), [{**DROP, "at_least": 0.5}]).rules[:2]
+    assert loss.outcome == "inconclusive"
+    assert f"900 of 900 samples have a NaN or infinite output of {arm}" in loss.why
+    assert level.outcome == ("inconclusive" if arm == "sparse" else "pass")
