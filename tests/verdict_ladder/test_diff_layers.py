@@ -125,6 +125,21 @@ def test_what_one_log_does_not_show_is_no_change():
     assert diff_builds(Build(id=0, layers=[mine]), Build(id=1, layers=[silent])).changes == []
 
 
+def test_a_log_with_names_alone_matches_one_with_metadata_of_some_of_the_nodes():
+    name = "stage/Conv + PWN(PWN(stage.act/Sigmoid), PWN(stage.act/Mul))"
+    bare = engine_layer([name], 1.0, name=name, named_by="parts")
+    listed = replace(bare, onnx_nodes=["stage/Conv"])
+    dense = [replace(layer, profile=1, name=f"{layer.name} [profile 1]") for layer in (bare, listed)]
+    for a, b in (([bare, dense[0]], [dense[1], listed]), ([listed, dense[1]], [bare, dense[0]])):
+        report = diff_builds(Build(id=0, layers=a), Build(id=1, layers=b))
+        assert (report.changes, report.same) == ([], 2)
+
+
+def test_names_match_nothing_where_both_logs_have_metadata():
+    a, b = (Build(id=0, layers=[engine_layer(["/same"], 1.0), engine_layer([node], 1.0, name="x")]) for node in ("/a", "/b"))
+    assert {tuple(change.nodes): change.kinds for change in diff_builds(a, b).changes} == {("/a",): [Kind.GONE], ("/b",): [Kind.NEW]}
+
+
 def test_a_list_of_eligible_layers_does_not_make_the_others_gone():
     whole = Build(id=0, layers=[engine_layer(["/a"], 1.0), engine_layer(["/b"], 1.0)])
     listed = replace(engine_layer(["/a"], None), tactic=None, best=None)
