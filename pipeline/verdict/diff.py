@@ -108,7 +108,7 @@ def _ms(layers: Iterable[TacticLayer], clock: Clock | None) -> float | None:
 def _change(group: Group, clock: Clock | None) -> Change:
     a, b = group.layers
     if {layer.name for layer in a} == {layer.name for layer in b}:
-        a, b = sorted(a, key=_name), sorted(b, key=_name)
+        a, b = (tuple(sorted(side, key=_name)) for side in (a, b))
     a_copies, b_copies = group.reformats
     a_ms, b_ms = _ms([*a, *a_copies], clock), _ms([*b, *b_copies], clock)
     change = Change(

@@ -195,3 +195,14 @@ def test_stability_over_random_builds_counts_every_layer(builds):
     for item in report.layers:
         column = [kinds[int(item.nodes[0][1:])] for kinds in builds]
         assert (item.selected, item.dense, item.unknown) == tuple(column.count(kind) for kind in ("sparse", "dense", "unknown"))
+    held = len(builds) >= 3 and all(len({kinds[i] for kinds in builds} | {"unknown"}) == 2 for i in range(3))
+    assert ("selection held" in report.next) == (held and not any("unknown" in kinds for kinds in builds))
+
+
+def test_a_build_that_lacks_a_layer_does_not_let_its_selection_hold():
+    whole = Build(id=0, layers=[engine_layer(["/a"], 1.0, kind="sparse"), engine_layer(["/b"], 1.0)])
+    report = stability([whole, Build(id=1), Build(id=2)], ["1", "2", "3"])
+    assert report.changing == 0
+    assert "not known in every build for 2 of 2 layers (/a: unknown in 2 of 3)" in report.next
+    assert "no build shows a layer" in stability([Build(id=0), Build(id=1)], ["1", "2"]).next
+    assert stability([whole] * 3, ["1", "2", "3"]).next == "the selection held in every build"
