@@ -107,6 +107,8 @@ def _ms(layers: Iterable[TacticLayer], clock: Clock | None) -> float | None:
 
 def _change(group: Group, clock: Clock | None) -> Change:
     a, b = group.layers
+    if {layer.name for layer in a} == {layer.name for layer in b}:
+        a, b = (tuple(sorted(side, key=_name)) for side in (a, b))
     a_copies, b_copies = group.reformats
     a_ms, b_ms = _ms([*a, *a_copies], clock), _ms([*b, *b_copies], clock)
     change = Change(
@@ -129,11 +131,15 @@ def _structure(a: Sequence[TacticLayer], b: Sequence[TacticLayer]) -> list[Chang
     """How the cut into layers changed, and with a changed cut whether the classes did; empty where each layer has one partner."""
     if not a or not b:
         return [ChangeKind.GONE if a else ChangeKind.NEW] if a or b else []
-    if len(a) == len(b) == 1 or {plain_nodes(layer) for layer in a} == {plain_nodes(layer) for layer in b}:
+    if len(a) == len(b) == 1 or any({read(layer) for layer in a} == {read(layer) for layer in b} for read in (plain_nodes, _name)):
         return []
     kind = ChangeKind.SPLIT if len(a) == 1 else ChangeKind.MERGED if len(b) == 1 else ChangeKind.REGROUPED
     classes = [{tactic_class(layer) for layer in side} - {"unknown"} for side in (a, b)]
     return [kind, *([ChangeKind.SELECTION] if all(classes) and classes[0] != classes[1] else [])]
+
+
+def _name(layer: TacticLayer) -> str:
+    return layer.name
 
 
 def _properties(change: Change) -> list[ChangeKind]:

@@ -2,13 +2,15 @@
 
 A name is no identity: fusions rename layers, and a version may fuse otherwise. Layers of both builds that share an ONNX node
 belong together, and so on: the components of that relation are the smallest groups that hold the same nodes on both sides.
+Where one log has ONNX metadata and the other has names alone, a layer with metadata goes by the parts of its name too: metadata
+need not list every node that a layer holds.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from typing import TypeVar
 
 import msgspec
@@ -67,7 +69,8 @@ def components(sets: Sequence[frozenset[Node]]) -> dict[Node, Node]:
 
 def group_layers(builds: Sequence[Sequence[TacticLayer]]) -> list[Group]:
     """Groups of engine layers over several builds, in the order of the first build that has them."""
-    named = [_with_nodes(layers) for layers in builds]
+    bare = {_key(layer, part) for layers in builds for layer in layers if not layer.onnx_nodes for part in _plain_parts(layer)}
+    named = [_with_nodes(layers, bare) for layers in builds]
     root = components([nodes for side in named for _, nodes, _ in side])
     layers: dict[Hashable, list[list[TacticLayer]]] = defaultdict(lambda: [[] for _ in builds])
     copies: dict[Hashable, list[list[TacticLayer]]] = defaultdict(lambda: [[] for _ in builds])
@@ -83,17 +86,30 @@ def group_layers(builds: Sequence[Sequence[TacticLayer]]) -> list[Group]:
     ]
 
 
-_Named = tuple[TacticLayer, frozenset[tuple[int, str]], bool]
+_Key = tuple[int, str]
+"""Profile and node."""
+
+_Named = tuple[TacticLayer, frozenset[_Key], bool]
 
 
-def _with_nodes(layers: Sequence[TacticLayer]) -> list[_Named]:
-    """Each layer with its nodes by profile, and whether it is a reformat, which takes the nodes of its layer."""
+def _key(layer: TacticLayer, node: str) -> _Key:
+    return layer.profile or 0, node
+
+
+def _with_nodes(layers: Sequence[TacticLayer], bare: Set[_Key]) -> list[_Named]:
+    """Each layer with its nodes by profile, and whether it is a reformat, which takes the nodes of its layer.
+
+    Args:
+        layers: One build's layers.
+        bare: Name parts of the layers of all builds that have no metadata: what names may be matched by.
+    """
     own = {layer.name: plain_nodes(layer) for layer in layers}
     found = []
     for layer in layers:
         served = reformatted(PROFILE.sub("", layer.name))
         nodes = own.get(served) or own.get(f"{served} [profile {layer.profile}]") if served else None
-        found.append((layer, frozenset((layer.profile or 0, node) for node in nodes or own[layer.name]), bool(served)))
+        keys = {_key(layer, node) for node in nodes or own[layer.name]}
+        found.append((layer, frozenset(keys | ({_key(layer, part) for part in _plain_parts(layer)} & bare)), bool(served)))
     return found
 
 
@@ -105,6 +121,11 @@ def plain_nodes(layer: TacticLayer) -> frozenset[str]:
     ['a', 'b']
     """
     return frozenset(_plain(node) for node in nodes_of(layer))
+
+
+def _plain_parts(layer: TacticLayer) -> frozenset[str]:
+    """Parts of a layer's name, whatever its metadata; none for a reformat, which is named after another layer."""
+    return frozenset() if reformatted(PROFILE.sub("", layer.name)) else frozenset(map(_plain, layer.parts or [layer.name]))
 
 
 def _plain(node: str) -> str:

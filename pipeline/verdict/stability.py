@@ -30,13 +30,23 @@ def stability(builds: Sequence[Build], names: Sequence[str]) -> StabilityReport:
         layers=sorted(layers, key=lambda item: (not _changes(item), -item.selected, item.layer)),
         changing=sum(map(_changes, layers)),
         environment=uneven,
-        next=_next(len(builds), sum(map(_changes, layers))),
+        next=_next(len(builds), layers),
     )
 
 
-def _next(builds: int, changing: int) -> str:
-    if changing:
+def _next(builds: int, layers: Sequence[LayerStability]) -> str:
+    """What to do; that a selection held is said only where every build tells it of every layer."""
+    if any(map(_changes, layers)):
         return "release an engine with the timing cache it was built with, and require selection of the engine that is released"
+    if not layers:
+        return "no build shows a layer: build with the sparsity flag on and a verbose log (trtexec --sparsity=enable --verbose)"
+    if unknown := [item for item in layers if item.unknown]:
+        first = max(unknown, key=lambda item: item.selected)
+        where = f"{first.layer}: unknown in {first.unknown} of {builds}"
+        return (
+            f"selection is not known in every build for {len(unknown)} of {len(layers)} layers ({where}), so nothing says that it held: "
+            "compare verbose logs of builds with the sparsity flag on"
+        )
     return "the selection held in every build" if builds >= ENOUGH else f"build at least {ENOUGH} times before calling it stable"
 
 

@@ -125,6 +125,21 @@ def test_what_one_log_does_not_show_is_no_change():
     assert diff_builds(Build(id=0, layers=[mine]), Build(id=1, layers=[silent])).changes == []
 
 
+def test_a_log_with_names_alone_matches_one_with_metadata_of_some_of_the_nodes():
+    name = "stage/Conv + PWN(PWN(stage.act/Sigmoid), PWN(stage.act/Mul))"
+    bare = engine_layer([name], 1.0, name=name, named_by="parts")
+    listed = replace(bare, onnx_nodes=["stage/Conv"])
+    dense = [replace(layer, profile=1, name=f"{layer.name} [profile 1]") for layer in (bare, listed)]
+    for a, b in (([bare, dense[0]], [dense[1], listed]), ([listed, dense[1]], [bare, dense[0]])):
+        report = diff_builds(Build(id=0, layers=a), Build(id=1, layers=b))
+        assert (report.changes, report.same) == ([], 2)
+
+
+def test_names_match_nothing_where_both_logs_have_metadata():
+    a, b = (Build(id=0, layers=[engine_layer(["/same"], 1.0), engine_layer([node], 1.0, name="x")]) for node in ("/a", "/b"))
+    assert {tuple(change.nodes): change.kinds for change in diff_builds(a, b).changes} == {("/a",): [Kind.GONE], ("/b",): [Kind.NEW]}
+
+
 def test_a_list_of_eligible_layers_does_not_make_the_others_gone():
     whole = Build(id=0, layers=[engine_layer(["/a"], 1.0), engine_layer(["/b"], 1.0)])
     listed = replace(engine_layer(["/a"], None), tactic=None, best=None)
@@ -180,3 +195,14 @@ def test_stability_over_random_builds_counts_every_layer(builds):
     for item in report.layers:
         column = [kinds[int(item.nodes[0][1:])] for kinds in builds]
         assert (item.selected, item.dense, item.unknown) == tuple(column.count(kind) for kind in ("sparse", "dense", "unknown"))
+    held = len(builds) >= 3 and all(len({kinds[i] for kinds in builds} | {"unknown"}) == 2 for i in range(3))
+    assert ("selection held" in report.next) == (held and not any("unknown" in kinds for kinds in builds))
+
+
+def test_a_build_that_lacks_a_layer_does_not_let_its_selection_hold():
+    whole = Build(id=0, layers=[engine_layer(["/a"], 1.0, kind="sparse"), engine_layer(["/b"], 1.0)])
+    report = stability([whole, Build(id=1), Build(id=2)], ["1", "2", "3"])
+    assert report.changing == 0
+    assert "not known in every build for 2 of 2 layers (/a: unknown in 2 of 3)" in report.next
+    assert "no build shows a layer" in stability([Build(id=0), Build(id=1)], ["1", "2"]).next
+    assert stability([whole] * 3, ["1", "2", "3"]).next == "the selection held in every build"
