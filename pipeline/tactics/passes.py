@@ -157,6 +157,8 @@ def _check_counts(summary: Summary, pair: Pair, profile: int | None) -> None:
         if odd:
             text = f"line {selected.raw.line}: chosen, but not in the list of eligible layers of line {eligible.raw.line}"
             _dispute(summary, "chosen-but-not-eligible", odd, profile, text, selected, on_eligible=True)
+            for name in odd:  # one of the two lists is cut or wrong, and it may be this one
+                _said(summary, name, profile).selected.append(Vote(Rung.DISPUTED, selected.raw.line, selected.raw.source, text))
 
 
 def _dispute(summary: Summary, code: str, names: list[str], profile: int | None, text: str, listed: Listed, *, on_eligible: bool) -> None:

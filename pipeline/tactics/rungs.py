@@ -149,6 +149,10 @@ def decide_selected(layer: Facts, log: BuildLog, summary: Summary) -> list[Confl
             layer.selected = Rung.DISPUTED
             text = f"the summary says {by_list}, but every format combination chose a {choice} tactic"
             return [Conflict(code="list-and-tactic-disagree", layers=[layer.id], text=text)]
+    elif choice == "sparse" and layer.eligible is Rung.NO:
+        layer.selected = Rung.DISPUTED
+        text = "the complete list of eligible layers omits it, but every format combination chose a sparse tactic"
+        return [Conflict(code="list-and-tactic-disagree", layers=[layer.id], text=text)]
     elif choice in ("sparse", "dense"):
         layer.selected = Rung.YES if choice == "sparse" else Rung.NO
     elif log.sparsity == "disabled" or (layer.eligible is Rung.NO and summary.lists_eligible):

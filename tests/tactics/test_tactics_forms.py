@@ -607,3 +607,35 @@ def test_every_code_that_a_report_names_is_registered_with_its_source():
     assert emitted - {"sources-disagree"} == {code.id for code in codes.CONFLICTS}
     assert len({form.name for form in FORMS}) == len(FORMS)
     assert KERNEL_ROWS[0].says == "unknown"
+
+
+def test_a_chosen_layer_that_was_not_found_eligible_is_disputed_and_not_selected(tmp_path):
+    """A log cut at a column ends both lists in the middle of names."""
+    log = tmp_path / "cut.log"
+    log.write_text(
+        "[I] [TRT] (Sparsity) Found 3 layer(s) eligible to use sparse tactics: block/conv1, bl\n"
+        "[I] [TRT] (Sparsity) Chose 2 layer(s) using sparse tactics:, block/conv1, block/conv2\n"
+    )
+    (build,) = tactics.read([str(log)]).builds
+    assert "block/conv2" not in build.selected
+    assert "block/conv2" in build.disputed
+    assert "chosen-but-not-eligible" in [conflict.code for conflict in build.conflicts]
+
+
+def test_a_sparse_choice_for_a_layer_that_the_complete_list_omits_is_disputed(tmp_path):
+    log = tmp_path / "odd.log"
+    kernel = "sm80_xmma_fprop_sparse_conv_f16f16_f16f32_f16_nhwckrsc_nhwc_tilesize128x64x64_sptensor16x8x32_t1r3s3"
+    log.write_text(
+        "[V] [TRT] =============== Computing costs for conv1\n"
+        "[V] [TRT] *************** Autotuning format combination: Half(1,2,3,4) -> Half(1,2,3,4) ***************\n"
+        "[V] [TRT] --------------- Timing Runner: conv1 (CaskConvolution[0x80000009])\n"
+        f"[V] [TRT] Tactic Name: {kernel} Tactic: 0x00000000000000aa Time: 0.01\n"
+        "[V] [TRT] conv1 (CaskConvolution[0x80000009]) profiling completed in 0.1 seconds. "
+        "Fastest Tactic: 0x00000000000000aa Time: 0.01\n"
+        "[V] [TRT] >>>>>>>>>>>>>>> Chose Runner Type: CaskConvolution Tactic: 0x00000000000000aa\n"
+        "[I] [TRT] (Sparsity) Found 1 layer(s) eligible to use sparse tactics: other\n"
+        "[I] [TRT] (Sparsity) Chose 0 layer(s) using sparse tactics:\n"
+    )
+    (build,) = tactics.read([str(log)]).builds
+    assert build.selected == []
+    assert "conv1" in build.disputed
