@@ -34,6 +34,9 @@ class ChangeKind(StrEnum):
     REFORMATS = "reformats"
     """Another number of reformat layers."""
     TIME = "time"
+    HIDDEN_IN_A = "not shown by A"
+    """Sparse or eligible in B, while A names some of its layers only and not this one, or does not tell what it selected."""
+    HIDDEN_IN_B = "not shown by B"
 
 
 class Side(Part, frozen=True, kw_only=True):
@@ -110,6 +113,8 @@ class Totals(Part, frozen=True, kw_only=True):
     selected: int
     """Layers that run a sparse tactic."""
     ms: float | None = None
+    result: Literal["passed", "failed", "cut"] | None = None
+    """How the build ended, where its log tells."""
 
 
 class DiffReport(Record, frozen=True, kw_only=True, tag="sparsegate.diff/1"):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from pipeline.records.difference import Change, DiffReport, Figure, LayerStability, Point, Side, Spread, StabilityReport
+from pipeline.records.difference import Change, ChangeKind, DiffReport, Figure, LayerStability, Point, Side, Spread, StabilityReport
 from pipeline.records.rung import Rung
 from pipeline.report.ladder_view import MARKS, place
 from pipeline.report.table import Column, columns, md, md_table, text_table
@@ -14,6 +14,9 @@ from pipeline.report.words import count, interval, number, wrapped
 
 Section = tuple[str, list[Column], list[list[str]]]
 """Title, columns, rows."""
+
+HIDDEN = {ChangeKind.HIDDEN_IN_A, ChangeKind.HIDDEN_IN_B}
+"""Kinds that are no change: one side does not tell."""
 
 SHOWN = 40
 """So many changed layers on the terminal; Markdown and JSON have all."""
@@ -67,12 +70,15 @@ def _markdown(head: str, sections: Sequence[Section], summary: Sequence[str], st
 
 def _diff_summary(report: DiffReport) -> list[str]:
     a, b = report.a_totals, report.b_totals
+    hidden = sum(set(change.kinds) <= HIDDEN for change in report.changes)
     lines = [
         f"layers {a.layers} -> {b.layers}, sparse {a.selected} -> {b.selected}"
         + (f", {number(a.ms)} -> {number(b.ms, 'ms')} ({report.times})" if report.times else ", no times on both sides"),
-        f"{count(len(report.changes), 'group')} of layers changed, {report.same} did not",
+        f"{count(len(report.changes) - hidden, 'group')} of layers changed, {report.same} did not"
+        + (f", {hidden} not told by one side" if hidden else ""),
     ]
-    return [*lines, *(f"note: {note}" for note in report.notes)]
+    failed = [f"{side} FAILED: no engine came of it" for side, totals in (("A", a), ("B", b)) if totals.result == "failed"]
+    return [*failed, *lines, *(f"note: {note}" for note in report.notes)]
 
 
 def _diff_sections(report: DiffReport) -> list[Section]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
+from msgspec.structs import replace
+
 from pipeline.records.difference import Change, ChangeKind, DiffReport, Side, Totals
 from pipeline.records.rung import Rung
 from pipeline.records.tactics import Build, TacticClass, TacticLayer
@@ -31,22 +33,30 @@ PRECISIONS: dict[str, str] = {
 """TensorRT's names of types at the head of a tensor in a format combination."""
 
 
+HIDDEN = {ChangeKind.HIDDEN_IN_A, ChangeKind.HIDDEN_IN_B}
+"""What one side does not tell: no change is known."""
+
+
 def diff_builds(a: Build, b: Build, *, names: tuple[str, str] = ("A", "B")) -> DiffReport:
     """Match the layers of two builds by ONNX nodes and say what changed, by time lost."""
     clock = _clock(a, b)
-    groups = [group for group in group_layers([a.layers, b.layers]) if not _unseen(group, a, b)]
+    pairs = [(group, _hidden(group, a, b)) for group in group_layers([a.layers, b.layers])]
+    groups = [group for group, hidden in pairs if not hidden]
     changes = [change for group in groups if (change := _change(group, clock)).kinds]
+    same = len(groups) - len(changes)
+    changes += [replace(_change(group, clock), kinds=[hidden]) for group, hidden in pairs if hidden and _matters(group)]
+    changes.sort(key=_by_time)
     return DiffReport(
         a=names[0],
         b=names[1],
         times=clock,
         environment=differing_facts(a, b),
-        changes=sorted(changes, key=_by_time),
-        same=len(groups) - len(changes),
+        changes=changes,
+        same=same,
         a_totals=_totals(a, clock),
         b_totals=_totals(b, clock),
         notes=_notes(a, b, clock, names),
-        next=_next(changes, len(groups) - len(changes), names[1]),
+        next=_next(changes, same, (a, b), names),
     )
 
 
@@ -55,10 +65,18 @@ def shows_all_layers(build: Build) -> bool:
     return any(layer.profile_ms is not None or (layer.tactic and layer.tactic.how in WHOLE) for layer in build.layers)
 
 
-def _unseen(group: Group, a: Build, b: Build) -> bool:
-    """Only one side shows the group, and the other does not show all its layers: no change is known."""
+def _hidden(group: Group, a: Build, b: Build) -> ChangeKind | None:
+    """The side that lacks the group and does not show all its layers: whether the layers are new or gone is then not known."""
     mine, theirs = group.layers
-    return bool(not mine and not shows_all_layers(a)) or bool(not theirs and not shows_all_layers(b))
+    if not mine and not shows_all_layers(a):
+        return ChangeKind.HIDDEN_IN_A
+    return ChangeKind.HIDDEN_IN_B if not theirs and not shows_all_layers(b) else None
+
+
+def _matters(group: Group) -> bool:
+    """Some layer is sparse or could be: a log that lists such layers alone leaves out all the others."""
+    layers = [layer for side in group.layers for layer in side]
+    return any(tactic_class(layer) == "sparse" or {layer.eligible, layer.selected} & {Rung.YES, Rung.DISPUTED} for layer in layers)
 
 
 def _notes(a: Build, b: Build, clock: Clock | None, names: tuple[str, str]) -> list[str]:
@@ -70,16 +88,28 @@ def _notes(a: Build, b: Build, clock: Clock | None, names: tuple[str, str]) -> l
     return notes if clock != "tuner" else [*notes, "times are the autotuner's: they compare tactics, and are no layer times of an engine"]
 
 
-def _next(changes: Sequence[Change], same: int, b: str) -> str:
-    """The change to look at first."""
-    if not same and all(set(change.kinds) <= {ChangeKind.NEW, ChangeKind.GONE} for change in changes):
+def _next(changes: Sequence[Change], same: int, builds: tuple[Build, Build], names: tuple[str, str]) -> str:
+    """The change to look at first; a failed build before any."""
+    if failed := [name for build, name in zip(builds, names, strict=True) if build.result == "failed"]:
+        return f"see why {' and '.join(failed)} failed, and build again: without an engine nothing runs what a log selected"
+    shared = same or any(change.a and change.b for change in changes)
+    if not shared and (not changes or all(build.layers for build in builds)):
         return "A and B share no ONNX node: see whether they are builds of one network"
     lost = [change for change in changes if ChangeKind.SELECTION in change.kinds and any(side.kind == "dense" for side in change.b)]
     if lost:
-        return f"see why {lost[0].b[0].layer} went dense: sparsegate tactics {b}"
+        return f"see why {lost[0].b[0].layer} went dense: sparsegate tactics {names[1]}"
+    if hidden := sorted((change for change in changes if HIDDEN & set(change.kinds)), key=_sparse_first):
+        name = names[ChangeKind.HIDDEN_IN_B in hidden[0].kinds]
+        layer = (hidden[0].a or hidden[0].b)[0].layer
+        return f"see what became of {layer}, of which {name} does not tell: build with trtexec --verbose and --exportLayerInfo, and compare"
     if changes:
         return "build each side again and compare with itself: what differs there is chance, not the change (sparsegate diff B B2)"
-    return "nothing to do: no layer changed"
+    whole = all(map(shows_all_layers, builds))
+    return "nothing to do: no layer changed" if whole else "nothing to do: no layer that both show changed"
+
+
+def _sparse_first(change: Change) -> bool:
+    return not any(side.kind == "sparse" for side in (*change.a, *change.b))
 
 
 def _clock(a: Build, b: Build) -> Clock | None:
@@ -161,6 +191,8 @@ _PROPERTIES: dict[ChangeKind, Callable[[Side, Side], bool]] = {
     ChangeKind.PRECISION: lambda x, y: _known(x.precision, y.precision),
     ChangeKind.FORMAT: lambda x, y: _known(x.format, y.format),
     ChangeKind.REGION: lambda x, y: _known(x.region, y.region),
+    ChangeKind.HIDDEN_IN_A: lambda x, y: x.kind == "unknown" and y.kind == "sparse",
+    ChangeKind.HIDDEN_IN_B: lambda x, y: x.kind == "sparse" and y.kind == "unknown",
 }
 
 
@@ -203,7 +235,7 @@ def precision(form: str | None) -> str | None:
 
 def _totals(build: Build, clock: Clock | None) -> Totals:
     selected = sum(tactic_class(layer) == "sparse" for layer in build.layers)
-    return Totals(layers=len(build.layers), selected=selected, ms=_ms(build.layers, clock))
+    return Totals(layers=len(build.layers), selected=selected, ms=_ms(build.layers, clock), result=build.result)
 
 
 def _by_time(change: Change) -> tuple[bool, float, str]:

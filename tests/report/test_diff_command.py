@@ -67,6 +67,25 @@ def test_other_formats_hold_every_change(reports, style):
         assert "| 0.1 | 0.2 | 0.3 | selection, tactic, time |" in output
 
 
+def test_a_failed_build_and_layers_that_it_does_not_show_are_told(tmp_path):
+    line = "[11/30/2026-10:00:01] [I] [TRT] (Sparsity)"
+    logs = {"passed": ("a, b", "PASSED"), "fewer": ("b", "PASSED"), "failed": ("b", "FAILED")}
+    for name, (layers, result) in logs.items():
+        number = layers.count(",") + 1
+        (tmp_path / f"{name}.log").write_text(
+            "&&&& RUNNING TensorRT.trtexec [TensorRT v100300] # trtexec --onnx=a.onnx --sparsity=enable --fp16\n"
+            f"{line} Found {number} layer(s) eligible to use sparse tactics: {layers}\n"
+            f"{line} Chose {number} layer(s) using sparse tactics:, {layers}\n"
+            f"&&&& {result} TensorRT.trtexec [TensorRT v100300] # trtexec --onnx=a.onnx\n"
+        )
+    fewer, failed = (invoke(tmp_path / "passed.log", tmp_path / name).output for name in ("fewer.log", "failed.log"))
+    assert "0 groups of layers changed, 1 did not, 1 not told by one side" in fewer
+    assert "not shown by B  sparse  -  a" in fewer
+    assert "FAILED" not in fewer
+    assert failed.splitlines().index("B FAILED: no engine came of it") < failed.splitlines().index("Layers, by time")
+    assert all("nothing to do" not in output for output in (fewer, failed))
+
+
 def test_a_file_with_several_builds_asks_which(tmp_path, reports):
     both = write_report(tmp_path / "both.json", c.build("sparse"), c.build("sparse", number=1))
     with pytest.raises(InputError, match="holds 2 builds"):

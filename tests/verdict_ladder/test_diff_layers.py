@@ -144,8 +144,31 @@ def test_a_list_of_eligible_layers_does_not_make_the_others_gone():
     whole = Build(id=0, layers=[engine_layer(["/a"], 1.0), engine_layer(["/b"], 1.0)])
     listed = replace(engine_layer(["/a"], None), tactic=None, best=None)
     report = diff_builds(whole, Build(id=1, layers=[listed]))
-    assert (report.changes, report.same) == ([], 1)
+    assert ([(change.kinds, change.nodes) for change in report.changes], report.same) == ([([Kind.HIDDEN_IN_B], ["/b"])], 1)
     assert "shows some of its layers only" in report.notes[0]
+    never = replace(whole.layers[1], eligible=Rung.NO)
+    assert diff_builds(replace(whole, layers=[whole.layers[0], never]), Build(id=1, layers=[listed])).changes == []
+
+
+@pytest.mark.parametrize(("turned", "kind", "name"), [(False, Kind.HIDDEN_IN_B, "b.log"), (True, Kind.HIDDEN_IN_A, "a.log")])
+def test_a_sparse_layer_that_one_log_does_not_tell_of_is_listed_and_comes_next(turned, kind, name):
+    def listed(*nodes, selected=Rung.YES):
+        layers = [replace(engine_layer([node], None, kind="sparse"), tactic=None, best=None, selected=selected) for node in nodes]
+        return Build(id=0, layers=layers)
+
+    for most, least in ((listed("/a", "/b"), listed("/b")), (listed("/a"), listed("/a", selected=Rung.UNKNOWN)), (listed("/a"), listed())):
+        a, b = (least, most) if turned else (most, least)
+        report = diff_builds(a, b, names=("a.log", "b.log"))
+        first = report.changes[0]
+        assert (first.kinds, first.nodes, (first.a or first.b)[0].layer) == ([kind], ["/a"], "/a")
+        assert report.next.startswith(f"see what became of /a, of which {name} does not tell")
+
+
+def test_a_failed_build_comes_before_any_layer():
+    whole = Build(id=0, layers=[engine_layer(["/a"], 1.0)], result="passed")
+    report = diff_builds(whole, replace(whole, result="failed"), names=("a.log", "b.log"))
+    assert (report.a_totals.result, report.b_totals.result) == ("passed", "failed")
+    assert report.next.startswith("see why b.log failed")
 
 
 def test_profiles_are_compared_each_with_its_own():
