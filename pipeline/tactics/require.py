@@ -10,7 +10,7 @@ import msgspec
 
 from pipeline.errors import ExitCode, InputError
 from pipeline.records.rung import Rung
-from pipeline.records.tactics import TacticLayer, TacticReport
+from pipeline.records.tactics import Build, TacticLayer, TacticReport
 
 
 class Unmet(msgspec.Struct, frozen=True):
@@ -40,13 +40,19 @@ def unmet(report: TacticReport, patterns: Sequence[str]) -> list[Unmet]:
     found: list[Unmet] = []
     for pattern in patterns:
         compiled = glob(pattern)
-        matched = [(build.id, layer) for build in report.builds for layer in build.layers if any(map(compiled.match, _names(layer)))]
+        matched = [(build, layer) for build in report.builds for layer in build.layers if any(map(compiled.match, _names(layer)))]
         if not matched:
             raise InputError(
                 f"no layer matches {pattern!r}", where="--require", hint="sparsegate tactics FILE --format csv lists the names"
             )
-        found += [Unmet(pattern, build, layer.id, layer.selected) for build, layer in matched if layer.selected is not Rung.YES]
+        standing = [(build.id, layer.id, _in_an_engine(build, layer.selected)) for build, layer in matched]
+        found += [Unmet(pattern, build, layer, selected) for build, layer, selected in standing if selected is not Rung.YES]
     return found
+
+
+def _in_an_engine(build: Build, selected: Rung) -> Rung:
+    """A build that failed left no engine that could run what was selected."""
+    return Rung.UNKNOWN if build.result == "failed" and selected is Rung.YES else selected
 
 
 def exit_code(failures: Sequence[Unmet]) -> ExitCode:

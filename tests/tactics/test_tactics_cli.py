@@ -100,3 +100,18 @@ def test_the_documentation_lists_every_reason_and_marks_what_is_inferred():
     for claim in ("sparse tactics timed beside dense ones", "verbose forms of 9.x and 11.x"):
         row = next(line for line in text.splitlines() if claim in line)
         assert "**inferred**" in row
+
+
+def test_a_build_that_failed_proves_no_engine_with_the_layer(tmp_path):
+    log = tmp_path / "failed.log"
+    log.write_text(
+        "&&&& RUNNING TensorRT.trtexec [TensorRT v100300] # trtexec --onnx=n.onnx --sparsity=enable\n"
+        "[I] [TRT] (Sparsity) Found 1 layer(s) eligible to use sparse tactics: a\n"
+        "[I] [TRT] (Sparsity) Chose 1 layer(s) using sparse tactics:, a\n"
+        "&&&& FAILED TensorRT.trtexec [TensorRT v100300] # trtexec --onnx=n.onnx --sparsity=enable\n"
+    )
+    from pipeline import api
+
+    failures, code = api.require_selected(api.read_log(log), ["a"])
+    assert code == 3
+    assert [failure.layer for failure in failures] == ["a"]
