@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -9,7 +10,7 @@ import msgspec
 
 from pipeline.records.rung import Rung
 from pipeline.records.tactics import Build, Conflict, Region, TacticLayer
-from pipeline.tactics.builds import BuildLog
+from pipeline.tactics.builds import BuildLog, Mode
 from pipeline.tactics.cache import Twins
 from pipeline.tactics.condense import condense
 from pipeline.tactics.context import hint, precision
@@ -41,7 +42,7 @@ def judge(number: int, log: BuildLog, summary: Summary, nodes: Sequence[str] | N
         tensorrt=log.tensorrt or seen.tensorrt,
         command=log.command,
         log_level_seen="verbose" if log.verbose else "info" if log.info else None,
-        sparsity=log.sparsity,
+        sparsity=log.sparsity or _sparsity_asked(log.command),
         typing=_typing(log),
         precision=precision(log),
         machine=seen.machine,
@@ -63,6 +64,16 @@ def judge(number: int, log: BuildLog, summary: Summary, nodes: Sequence[str] | N
         calibration_tactics=log.calibration_tactics,
     )
     return msgspec.structs.replace(build, hint=hint(build, log))
+
+
+SPARSITY_FLAG = re.compile(r"--sparsity=(enable|force|disable)\b")
+MODE_OF_FLAG: dict[str, Mode] = {"enable": "enabled", "force": "forced", "disable": "disabled"}
+
+
+def _sparsity_asked(command: str | None) -> Mode | None:
+    """The mode by the banner's command, where the log lacks trtexec's own line (a cut or filtered log)."""
+    found = SPARSITY_FLAG.search(command or "")
+    return MODE_OF_FLAG[found[1]] if found else None
 
 
 def _share_conflicts(facts: list[Facts], conflicts: list[Conflict]) -> None:

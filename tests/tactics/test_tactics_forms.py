@@ -639,3 +639,14 @@ def test_a_sparse_choice_for_a_layer_that_the_complete_list_omits_is_disputed(tm
     (build,) = tactics.read([str(log)]).builds
     assert build.selected == []
     assert "conv1" in build.disputed
+
+
+@pytest.mark.parametrize(("flag", "mode"), [("enable", "enabled"), ("force", "forced"), ("disable", "disabled")])
+def test_the_banners_command_tells_the_mode_where_trtexecs_own_line_is_gone(tmp_path, flag, mode):
+    log = tmp_path / "b.log"
+    command = f"# trtexec --onnx=n.onnx --sparsity={flag}"
+    log.write_text(
+        f"&&&& RUNNING TensorRT.trtexec [TensorRT v100300] {command}\n&&&& PASSED TensorRT.trtexec [TensorRT v100300] {command}\n"
+    )
+    (build,) = tactics.read([str(log)]).builds
+    assert build.sparsity == mode
