@@ -23,14 +23,19 @@ class Ground(NamedTuple):
     """(records, arm) -> what was found, None where it does not apply."""
 
 
+def _of_builds(arm: str) -> str:
+    """The arm that `sparse#2` is a build of: what one build did, all of them are held to."""
+    return arm.partition("#")[0]
+
+
 def _options(evidence: Evidence, arm: str) -> list[dict[str, object]]:
     engines = evidence.build.engines if evidence.build else []
-    return [dict(engine.options) for engine in engines if engine.arm == arm]
+    return [dict(engine.options) for engine in engines if engine.arm == _of_builds(arm)]
 
 
 def _commands(evidence: Evidence, arm: str) -> list[tuple[str | None, str]]:
     builds = evidence.tactics.builds if evidence.tactics else []
-    return [(build.sparsity, build.command or "") for build in builds if (build.arm or "").partition("#")[0] == arm]
+    return [(build.sparsity, build.command or "") for build in builds if _of_builds(build.arm or "") == _of_builds(arm)]
 
 
 def _forced(evidence: Evidence, arm: str) -> str | None:

@@ -238,6 +238,8 @@ def test_what_is_never_released(change, ground):
     assert verdict.outcome == "fail"
     assert verdict.rules[-1].id == f"release:sparse:{ground}"
     assert judge(built({"a": YES}), [{**SELECTED, "at_least": 1}]).outcome == "pass"
+    rebuilt = judge(built({"a": YES}, **change), [{**SELECTED, "arm": "sparse#2", "at_least": 1}])
+    assert ground in {rule.id.rpartition(":")[2] for rule in rebuilt.rules}
 
 
 @given(st.text(max_size=20), st.text(alphabet="ab[]*?!-", max_size=8))
