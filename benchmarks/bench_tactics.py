@@ -4,8 +4,9 @@
 
 The log is synthetic: the forms are TensorRT 10's, the mix of lines is that of a convolutional network's build (per format
 combination one or two runners with 4 to 14 named tactics each, three or four `Skipping ... No valid tactics` lines, a
-choice; between layers the reformats' tables). Each size is read in a process of its own: CPU seconds of one core, the
-import of the reader and of numpy apart, and the file's sha256 apart (it is measured alone and subtracted).
+choice; between layers the reformats' tables). Each contender reads in a process of its own, in turns, `--repeat` times: CPU
+seconds of one core, the import of the reader and of numpy apart, and the file's sha256 apart (it is measured alone and
+subtracted). Ratios are the medians of the turns' own ratios, since a machine's speed changes between turns.
 
 Section parser: for each line the headers of the known sections are searched, then `key: value` lines are collected until
 the section ends, which is how trtexec's options and performance summary are commonly parsed. It collects no tactic.
@@ -18,6 +19,7 @@ import json
 import random
 import re
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -147,8 +149,8 @@ def seconds(function, *args) -> float:
     return time.process_time() - start
 
 
-def measure(path: str, what: str, repeat: int) -> dict[str, float]:
-    """One contender in this process: the least of several runs."""
+def measure(path: str, what: str) -> dict[str, float]:
+    """One contender in this process: the least of two runs."""
     if what == "read":
         import numpy  # noqa: F401 - part of the start-up
 
@@ -158,15 +160,15 @@ def measure(path: str, what: str, repeat: int) -> dict[str, float]:
 
         once = seconds(tactics.read, [path])
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        best = min([once, *(seconds(tactics.read, [path]) for _ in range(repeat - 1))])
-        return {"seconds": best - min(seconds(sha256_file, Path(path)) for _ in range(repeat)), "peak_mb": peak}
+        best = min(once, seconds(tactics.read, [path]))
+        return {"seconds": best - min(seconds(sha256_file, Path(path)) for _ in range(2)), "peak_mb": peak}
     function = {"bare": bare_loop, "sections": section_parser}[what]
-    return {"seconds": min(seconds(function, path) for _ in range(repeat))}
+    return {"seconds": min(seconds(function, path) for _ in range(2))}
 
 
-def child(path: str, what: str, repeat: int) -> dict[str, float]:
+def child(path: str, what: str) -> dict[str, float]:
     """`measure` in a process of its own, on one core."""
-    command = [sys.executable, __file__, "--measure", what, "--path", path, "--repeat", str(repeat)]
+    command = [sys.executable, __file__, "--measure", what, "--path", path]
     environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent.parent)}
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)
 
@@ -182,20 +184,22 @@ def main() -> None:
     parser.add_argument("--path", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
-        print(json.dumps(measure(args.path, args.measure, args.repeat)))
+        print(json.dumps(measure(args.path, args.measure)))
         return
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         for megabytes, layers in zip(args.mb, args.layers):
             path = Path(folder) / f"{megabytes}.log"
             counts = write_log(path, megabytes, layers, two_lines=args.two_lines)
             size = path.stat().st_size / 1e6
-            bare, read, sections = (child(str(path), what, args.repeat) for what in ("bare", "read", "sections"))
-            base, ours, theirs = bare["seconds"], read["seconds"], sections["seconds"]
+            turns = [{what: child(str(path), what) for what in ("bare", "read", "sections")} for _ in range(args.repeat)]
+            base, ours, theirs = (statistics.median(turn[what]["seconds"] for turn in turns) for what in ("bare", "read", "sections"))
+            of_bare, of_sections = (sorted(turn[what]["seconds"] / turn["read"]["seconds"] for turn in turns) for what in ("bare", "sections"))
+            peak = max(turn["read"]["peak_mb"] for turn in turns)
             print(f"{size:.0f} MB, {layers} layers, " + ", ".join(f"{count} {what}" for what, count in counts.items()))
             print(f"  bare byte-line loop {base:.3f} s, section parser {theirs:.3f} s, full tables {ours:.3f} s ({size / ours:.0f} MB/s)")
-            peak = read["peak_mb"]
             print(
-                f"  {base / ours:.3f} of the bare loop's speed, {theirs / ours:.2f} times the section parser's; peak memory {peak:.0f} MB"
+                f"  {statistics.median(of_bare):.3f} of the bare loop's speed ({of_bare[0]:.3f} to {of_bare[-1]:.3f}), "
+                f"{statistics.median(of_sections):.2f} times the section parser's; peak memory {peak:.0f} MB"
             )
             path.unlink()
 

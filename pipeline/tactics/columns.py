@@ -21,6 +21,7 @@ _POWERS = 10.0 ** np.arange(16)
 _ZEROS, _TOP, _LOW4, _OVER9, _GAP = _repeat(0x30), _repeat(0x80), _repeat(0x0F), _repeat(0x76), np.uint64(0x27)
 _PAIRS, _QUADS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
 _EVERY4 = np.uint64(0x000000FF000000FF)
+_HEX_DIGIT = np.array([chr(byte) in "0123456789abcdefABCDEF" for byte in range(256)])
 
 
 def word(text: bytes) -> np.uint64:
@@ -30,6 +31,16 @@ def word(text: bytes) -> np.uint64:
 
 def _lead(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The digits before the point at the beginning of eight bytes: their number, where the point is, and whether they are 1 to 3."""
+    value = (text & _MASKS[1]) - np.uint64(0x30)
+    dot = np.ones(len(text), np.int64)
+    ok = (value < 10) & ((text & _MASKS[2]) >> np.uint64(8) == word(b"."))
+    rest = np.flatnonzero(~ok)  # nearly all times have one digit there
+    if len(rest):
+        value[rest], dot[rest], ok[rest] = _longer_lead(text[rest])
+    return value, dot, ok
+
+
+def _longer_lead(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     value = np.zeros(len(text), np.uint64)
     dot = np.zeros(len(text), np.int64)
     open_ = np.ones(len(text), bool)
@@ -43,6 +54,24 @@ def _lead(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return value, dot, dot > 0
 
 
+class Scratch:
+    """Memory for one block at a time, used again: freshly mapped pages for every block would cost a fifth of the whole reading."""
+
+    def __init__(self) -> None:
+        self.bytes = self.flags = np.empty(0, np.uint8)
+
+    def hold(self, block: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """The block with `PAD` behind it, and where its line feeds are."""
+        size = len(block)
+        if size + len(PAD) > len(self.bytes):
+            self.bytes = np.empty(size + size // 4 + len(PAD), np.uint8)
+            self.flags = np.empty(len(self.bytes), bool)
+        held = self.bytes[: size + len(PAD)]
+        held[:size] = np.frombuffer(block, np.uint8)
+        held[size:] = 0
+        return held, np.flatnonzero(np.equal(held[:size], 10, out=self.flags[:size]))
+
+
 class Lines:
     """A block of whole lines.
 
@@ -50,14 +79,13 @@ class Lines:
         block: Bytes that end with a line feed.
         width: Length of the prefix of the lines that are sought.
         tail: Its end, the same in all of them.
+        scratch: Memory that was used for an earlier block, whose `Lines` are done with.
     """
 
-    def __init__(self, block: bytes, width: int, tail: bytes) -> None:
-        padded = block + PAD  # so that every position below is inside
-        self.bytes = np.frombuffer(padded, np.uint8)
-        self.words = np.ndarray((len(padded) - 8,), "<u8", padded, strides=(1,))
+    def __init__(self, block: bytes, width: int, tail: bytes, scratch: Scratch | None = None) -> None:
+        self.bytes, self.ends = (scratch or Scratch()).hold(block)  # padded, so that every position below is inside
+        self.words = np.ndarray((len(self.bytes) - 8,), "<u8", self.bytes.data, strides=(1,))
         self.width = width
-        self.ends = np.flatnonzero(self.bytes[: len(block)] == 10)
         self.starts = np.empty_like(self.ends)
         self.starts[0] = 0
         self.starts[1:] = self.ends[:-1] + 1
@@ -71,6 +99,12 @@ class Lines:
     def at(self, positions: np.ndarray) -> np.ndarray:
         """Eight bytes at each position. One before the block wraps around to the padding, which equals no text."""
         found: np.ndarray = self.words[positions]
+        return found
+
+    def windows(self, ends: np.ndarray, size: int) -> np.ndarray:
+        """uint64 [n, size / 8]: the `size` bytes before each position; other bytes where the block does not have as many."""
+        every = np.ndarray((len(self.bytes) - size,), f"V{size}", self.bytes.data, strides=(1,))
+        found: np.ndarray = every[np.maximum(ends - size, 0)].view("<u8").reshape(len(ends), size // 8)
         return found
 
     def keyed(self, keys: Mapping[bytes, int]) -> np.ndarray:
@@ -95,8 +129,8 @@ class Lines:
     def with_id(self, among: np.ndarray) -> np.ndarray:
         """Indices of the lines of a mask that seem to end in a tactic's id or time: another line's end, joined to this one."""
         at = np.flatnonzero(among)
-        last = self.ends[at]
-        found: np.ndarray = at[((self.at(last - 18) & _MASKS[2]) == word(b"0x")) | (self._sizes(at) > 0)]
+        at = at[_HEX_DIGIT[self.bytes[self.ends[at] - 1]]]
+        found: np.ndarray = at[((self.at(self.ends[at] - 18) & _MASKS[2]) == word(b"0x")) | (self._sizes(at) > 0)]
         return found
 
     def ending(self, among: np.ndarray, text: bytes) -> np.ndarray:

@@ -9,17 +9,17 @@ the slow way through `lines` and `streams`, in order. Both ways give the same ta
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.tactics.columns import Lines
+from pipeline.tactics.columns import Lines, Scratch
 from pipeline.tactics.forms import find_form
 from pipeline.tactics.lines import torn
+from pipeline.tactics.named import NEW, NO_NAME, NOT_ONE, Kernels
 from pipeline.tactics.prefixes import head
 from pipeline.tactics.tables import Tables
-from pipeline.tactics.timed import CHOSE, DASHES, EQUALS, FASTEST, NOTHING, SLOW, STARS, TACTIC, TIME, Timed, merge, named, on_their_own
+from pipeline.tactics.timed import CHOSE, DASHES, EQUALS, FASTEST, NOTHING, SLOW, STARS, TACTIC, TIME, Timed, decode, named_before
 from pipeline.tactics.walk import Actions, Walk
 
 KEYS = {
@@ -77,9 +77,8 @@ class FastWay:
         self.longest = 0
         """Length of the longest line that was seen here."""
         self.actions = Actions()
-        self._kernels: dict[bytes, int] = {}
-        self._memo_of: Tables | None = None
-        self._known_of: tuple[Tables | None, array[int] | None] = (None, None)
+        self._scratch = Scratch()
+        self.kernels = Kernels(Tables())
         self._layers: dict[bytes, bool] = {}
 
     def learn(self, block: bytes) -> bool:
@@ -101,29 +100,27 @@ class FastWay:
         tables = self.tables()
         if tables is None:
             return 0, 0
-        lines = Lines(block, self.hot.width, self.hot.tail)
+        if tables is not self.kernels.tables or len(self.actions.memo) > _MEMO:  # numbers of names are kept for one build's tables
+            self.kernels, self.actions = Kernels(tables), Actions()
+        lines = Lines(block, self.hot.width, self.hot.tail, self._scratch)
         self.longest = max(self.longest, lines.longest)
         kinds = _classify(lines)[:-1]
-        timed, names = self._one_line(block, lines, kinds)
+        timed = self._named(block, lines, decode(block, lines, kinds))
+        joined = timed.kernel == NOT_ONE
+        if joined.any():
+            kinds[timed.line[joined]] = SLOW
+            timed = timed.kept(~joined)
         if (kinds == TIME).any():
-            others = on_their_own(block, lines, kinds, self._is_name, waiting=tables.pending)
-            names += _names(block, others)
-            timed, order = merge(timed, others)
-            names = list(map(names.__getitem__, order))
-        self._known_of = (self._memo_of, self._numbered(names))
-        done = Walk(self, block, lines, kinds, timed, names, first).run()
+            timed = self._named(block, lines, named_before(block, lines, kinds, timed, self._is_name, waiting=tables.pending))
+        done = Walk(self, tables, block, lines, kinds, timed, first).run()
         return done, int(lines.starts[done])
 
-    def _one_line(self, block: bytes, lines: Lines, kinds: np.ndarray) -> tuple[Timed, list[bytes]]:
-        """The tactics of lines that hold name and time, and the names."""
-        timed = named(lines, kinds)
-        names = _names(block, timed)
-        bad = {name for name in set(names) - self._kernels.keys() if b" " in name}
-        if bad:  # made of two lines in one
-            keep = np.array([name not in bad for name in names])
-            kinds[timed.line[~keep]] = SLOW
-            timed, names = timed.kept(keep), [name for name in names if name not in bad]
-        return timed, names
+    def _named(self, block: bytes, lines: Lines, timed: Timed) -> Timed:
+        """Look up the names that were found since."""
+        new = (timed.kernel == NEW) & (timed.end > 0)
+        if new.any():
+            timed.kernel[new] = self.kernels.of(block, lines, timed.start[new], timed.end[new], timed.id[new])
+        return timed
 
     def _is_name(self, layer: bytes, kernel: bytes, message: bytes) -> bool:
         """Whether a message is `L Set Tactic Name: N`; what stands before is checked once."""
@@ -134,59 +131,26 @@ class FastWay:
             known = found is not None and found[0] == "set-name" and head(text).end == 0 and torn(text) == [text]
             if len(self._layers) < _MEMO:
                 self._layers[layer] = known
-        return known and (kernel in self._kernels or _GRAPHIC.fullmatch(kernel) is not None)
-
-    def _numbered(self, names: list[bytes]) -> array[int] | None:
-        """The kernels' numbers; None where one is new."""
-        try:
-            return array("i", map(self._kernels.__getitem__, names))
-        except KeyError:
-            return None
-
-    def use(self, tables: Tables) -> None:
-        """Numbers of names are kept for one build's tables."""
-        if tables is not self._memo_of or len(self.actions.memo) > _MEMO or len(self._kernels) > _MEMO:
-            self._memo_of, self._kernels = tables, {b"": -1}
-            self.actions = Actions()
+        return known and (kernel in self.kernels.numbers or _GRAPHIC.fullmatch(kernel) is not None)
 
     def move(
-        self, tables: Tables, every: list[bytes], timed: Timed, since: int, until: int, ignored: list[tuple[int, int]], first: int
+        self, tables: Tables, timed: Timed, since: int, until: int, ignored: list[tuple[int, int]], first: int
     ) -> None:
         """Append a stretch of the block's timed tactics to the tables' columns, but for those of reformats."""
         if since == until:
             return
-        kernels = self._kernel_numbers(tables, every, since, until)
         keep = np.ones(until - since, bool)
         for a, b in ignored:
             keep[a - since : b - since] = False
         at = np.flatnonzero(keep) + since
         begin = len(tables.id)
-        if ignored:
-            kernels = array("i", np.frombuffer(kernels, np.intc)[keep].tobytes())
         if timed.odd:
             tables.odd_ids.update((begin + place, timed.odd[i]) for place, i in enumerate(at.tolist()) if i in timed.odd)
         cut = at if ignored else slice(since, until)
-        tables.kernel.extend(kernels)
+        tables.kernel.frombytes(np.maximum(timed.kernel[cut], NO_NAME).tobytes())
         tables.ms.frombytes(timed.ms[cut].tobytes())
         tables.id.frombytes(timed.id[cut].tobytes())
         tables.line.frombytes((timed.line[cut] + first).astype("uint32").tobytes())
-
-    def _kernel_numbers(self, tables: Tables, every: list[bytes], since: int, until: int) -> array[int]:
-        whole, numbers = self._known_of
-        if numbers is not None and whole is tables:
-            return numbers[since:until]
-        names = every[since:until]
-        kernels = self._numbered(names)
-        if kernels is None:
-            for name in names:
-                if name not in self._kernels:
-                    self._kernels[name] = tables.kernel_number(name.decode("utf-8", "replace"))
-            kernels = array("i", map(self._kernels.__getitem__, names))
-        return kernels
-
-
-def _names(block: bytes, timed: Timed) -> list[bytes]:
-    return [block[a:b] for a, b in zip(timed.name_start.tolist(), timed.name_end.tolist())]
 
 
 def _classify(lines: Lines) -> np.ndarray:

@@ -16,7 +16,7 @@ from pipeline.errors import InputError
 
 Kind = Literal["log", "json", "plan"]
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 21
 SNIFF_BYTES = 1 << 16
 MAX_TEXT_BYTES = 64 << 30
 """Of one file, unpacked: more is a decompression bomb."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SourceKind = Literal["log", "layer-info", "profile", "times", "plan"]
 WIDTH_BYTES = 1 << 20
 FAST_REST_BYTES = 1 << 16
+FAST_SPAN_BYTES = 1 << 17
 FAST_FROM_BYTES = 1 << 19
 """Blocks from which importing numpy (80 ms) is repaid."""
 
@@ -122,6 +123,7 @@ class LogFile:
         self.joiner: Joiner | None = None
         self.fast: FastWay | None = None
         self.line = 1
+        self._span = FAST_SPAN_BYTES
         self._producers: dict[str, int] = {}
 
     @property
@@ -145,10 +147,11 @@ class LogFile:
         at = 0
         while at < len(block):
             if fast is not None and self._tables() is not None and not self.joiner.waiting and len(block) - at > FAST_REST_BYTES:
-                lines, size = fast.read(block[at:], self.line)
+                lines, size = fast.read(block[at : self._until(block, at)], self.line)
                 self.line += lines
                 at += size
                 if lines:
+                    self._span = max(FAST_SPAN_BYTES, 2 * size)
                     continue
             end = block.index(b"\n", at)
             if fast is not None and self.joiner.waiting and begins(block[at:end].decode("utf-8", "replace")):
@@ -157,6 +160,11 @@ class LogFile:
             self._slow(self.line, block[at:end], False)
             self.line += 1
             at = end + 1
+
+    def _until(self, block: bytes, at: int) -> int:
+        """How far to read at once: where builds are short, about as far as the last one went, since what is behind its end is read anew."""
+        end = block.find(b"\n", at + self._span) + 1
+        return end if end and len(block) - end > FAST_REST_BYTES else len(block)
 
     def _fast_way(self, block: bytes) -> FastWay | None:
         if self.fast is None:

@@ -25,14 +25,12 @@ class Stream:
         self.builds = builds
         self.build = BuildLog(source, process)
         self._profile_columns = 0
-        self._requested = False
 
     # ---- boundaries
 
     def _start(self) -> BuildLog:
         self.build = BuildLog(self.source, self.process)
         self._profile_columns = 0
-        self._requested = False
         return self.build
 
     def finish(self) -> None:
@@ -73,7 +71,7 @@ class Stream:
         if form in VERBOSE_FORMS:
             self.build.verbose = True
         if form != "device-request":
-            self._requested = False
+            self.build.tables.skip_told = False
 
     def _note(self, message: Message) -> None:
         if message.level:
@@ -169,12 +167,12 @@ class Stream:
             self._keep()
 
     def skip_tactic(self, match: re.Match[str], message: Message) -> None:
-        if not self._requested:  # else the line before told of the same tactic
+        if not self.build.tables.skip_told:
             self.build.tables.skip()
 
     def device_request(self, match: re.Match[str], message: Message) -> None:
         self.build.tables.skip()
-        self._requested = True
+        self.build.tables.skip_told = True
 
     def calibration(self, match: re.Match[str], message: Message) -> None:
         self.build.calibrated()

@@ -84,6 +84,8 @@ class Tables:
         self.odd_winners: dict[int, str] = {}
         self.skipped: dict[str, int] = {}
         """By layer; those of no known layer under the empty name."""
+        self.skip_told = False
+        """Whether the line before told of a tactic that was skipped, so that the next one may tell of the same."""
         self.began = False
         self.open = False
         # the costs line, layer and format at hand
@@ -129,9 +131,10 @@ class Tables:
         if not self.open:
             self.begin(line)
 
-    def forget_name(self) -> None:
-        """Lines between a tactic's name and its time: they do not belong together."""
+    def part(self) -> None:
+        """Lines lie between what waits for its next line and that line: they do not belong together."""
         self._set = None
+        self.skip_told = False
 
     @property
     def pending(self) -> bool:

@@ -59,21 +59,22 @@ class Way(Protocol):
     tables: Callable[[], Tables | None]
     actions: Actions
 
-    def use(self, tables: Tables) -> None: ...
     def move(
-        self, tables: Tables, every: list[bytes], timed: Timed, since: int, until: int, ignored: list[tuple[int, int]], first: int
+        self, tables: Tables, timed: Timed, since: int, until: int, ignored: list[tuple[int, int]], first: int
     ) -> None: ...
 
 
 class Walk:
     """One block. This is `Tables`' own logic with its state in local names."""
 
-    def __init__(self, way: Way, block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, names: list[bytes], first: int) -> None:
-        self.way, self.block, self.timed, self.names, self.first = way, block, timed, names, first
+    def __init__(self, way: Way, tables: Tables, block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, first: int) -> None:
+        self.way, self.tables, self.block, self.timed, self.first = way, tables, block, timed, first
         picked = (kinds != TACTIC) & (kinds != NOTHING)
         at = picked.nonzero()[0]
-        named = (kinds[at][1:] == FASTEST) & (kinds[at][:-1] == DASHES)  # their layer's name has just been read
-        at = np.delete(at, named.nonzero()[0] + 1)
+        repeated = ((kinds[at][1:] == FASTEST) & (kinds[at][:-1] == DASHES)).nonzero()[0]
+        self.before_left_out = at[repeated]
+        """Lines that name a layer and its runner; what names them again at the end of their tactics is left out."""
+        at = np.delete(at, repeated + 1)
         self.last = len(kinds)
         self.at: list[int] = at.tolist()
         self.kinds = kinds[at].tolist()
@@ -87,15 +88,14 @@ class Walk:
         """Goes on behind the line that was read the slow way."""
 
     def run(self) -> int:
-        """Take all lines; returns how many were read before a build ended."""
+        """Take all lines; returns how many were read: fewer than all where a build ended, or where the rest must be looked at anew."""
+        tables = self.tables
         moved = index = 0
         while True:
-            tables = self.way.tables()
-            if tables is None:
-                return self.at[index - 1] + 1 if index else 0
-            self.way.use(tables)
+            if self.way.tables() is not tables:
+                return self.at[index - 1] + 1
             index, reached, ignored = self._stretch(tables, index, moved)
-            self.way.move(tables, self.names, self.timed, moved, reached, ignored, self.first)
+            self.way.move(tables, self.timed, moved, reached, ignored, self.first)
             moved = reached
             if index == len(self.at):
                 return self.last
@@ -103,12 +103,12 @@ class Walk:
             alone = index + 1 >= len(self.at) or self.at[index + 1] > at + 1 or self.kinds[index + 1] != SLOW
             self.way.slow(self.first + at, self.block[self.start[index] : self.end[index]], alone and at + 1 < self.last)
             index += 1
-            if tables.pending and self._named_before(index, moved):
+            if (tables.pending and self._named_before(index, moved)) or (self.before_left_out == at).any():
                 return at + 1
 
     def _named_before(self, index: int, reached: int) -> bool:
         """Whether the next timed tactic is without name, so that it may have the one that was read the slow way: no line between tells."""
-        if reached == self.total or self.names[reached]:
+        if reached == self.total or self.timed.end[reached]:
             return False
         following = next((at for at, kind in zip(self.at[index:], self.kinds[index:]) if kind != FASTEST), self.last)
         return bool(self.timed.line[reached] < following)
@@ -186,5 +186,5 @@ class Walk:
                 cursor = reached + offset
         tables.at, tables.open, tables.cursor = (costs, layer, format_), is_open, cursor
         if cursor - offset != moved or self.kinds[begun:index].count(FASTEST) < index - begun:
-            tables.forget_name()
+            tables.part()
         return index, cursor - offset, ignored

@@ -15,7 +15,13 @@ from pipeline.records import io
 from pipeline.tactics import condense, reader
 from pipeline.tactics.columns import Lines
 from pipeline.tactics.inputs import Opened
-from pipeline.tactics.timed import SLOW, TACTIC, named
+from pipeline.tactics.timed import SLOW, TACTIC, decode
+
+
+SKIPPED = [
+    "[02/03/2026-04:05:06] [W] [TRT] Tactic Device request: 5376MB Available: 4041MB. Device memory is insufficient to use tactic.",
+    "[02/03/2026-04:05:06] [W] [TRT] Skipping tactic 3 due to insufficient memory on requested size of 5376 detected for tactic 0x0004.",
+]
 
 
 def read_both(path, monkeypatch):
@@ -23,6 +29,7 @@ def read_both(path, monkeypatch):
     for limit in (0, 1 << 60):
         monkeypatch.setattr(reader, "FAST_FROM_BYTES", limit)
         monkeypatch.setattr(reader, "FAST_REST_BYTES", 0)
+        monkeypatch.setattr(reader, "FAST_SPAN_BYTES", 3000)
         with Opened(str(path)) as opened:
             log = reader._read_log(0, opened)
         found.append(
@@ -72,6 +79,9 @@ def test_both_ways_give_the_same_report(tmp_path_factory, version, prefix, seed,
                         lines[i - 1],
                         lines[rng.randrange(len(lines))],
                         "[02/03/2026-04:05:06] [W] [TRT] hm",
+                        *SKIPPED,
+                        lines[i].replace("tensor", "tenser"),
+                        lines[i].replace("Tactic Name: ", "Tactic Name: " + "k" * 200),
                     ]
                 ),
             )
@@ -94,9 +104,10 @@ def test_times_and_ids_are_decoded_as_python_reads_them():
     ids = [f"0x{rng.getrandbits(64):016x}" for _ in [*times, *odd]]
     ids[5:8] = ["0xABCDEFABCDEFABCD", "0x123", "0x00000000000000g0"]
     rows = [f"[V] Tactic Name: kernel{i} Tactic: {id_} Time: {ms}" for i, (id_, ms) in enumerate(zip(ids, [*times, *odd]))]
-    lines = Lines(("\n".join(rows) + "\n").encode(), 4, b"[V] ")
+    block = ("\n".join(rows) + "\n").encode()
+    lines = Lines(block, 4, b"[V] ")
     kinds = np.full(len(rows), TACTIC, np.uint8)
-    timed = named(lines, kinds)
+    timed = decode(block, lines, kinds)
     for line, id_, ms in zip(timed.line.tolist(), timed.id.tolist(), timed.ms.tolist()):
         assert (f"0x{id_:016x}", ms) == (ids[line], float([*times, *odd][line]))
     refused = set(np.flatnonzero(kinds == SLOW).tolist())
@@ -115,3 +126,29 @@ def test_tables_are_condensed_alike_with_and_without_numpy(tmp_path, monkeypatch
     assert [condense.plainly(tables).row_of(i) for row in range(len(tables)) for i in tables.span(row)] == [
         row for row in range(len(tables)) for _ in tables.span(row)
     ]
+
+
+def test_a_skipped_tactic_is_counted_again_when_others_were_timed_between(tmp_path, monkeypatch):
+    lines = synthetic.write(random.Random(1), "10.3", "trtexec", 3).lines
+    timed = [i for i, line in enumerate(lines) if "] Tactic Name: " in line]
+    lines[timed[2] : timed[2]] = SKIPPED[:1]
+    lines[timed[3] + 1 : timed[3] + 1] = SKIPPED[1:]
+    path = tmp_path / "build.log"
+    path.write_text("\n".join(lines) + "\n")
+    for ways in (read_both(path, monkeypatch),):
+        assert [report for _, report, _ in ways][0] == [report for _, report, _ in ways][1]
+    assert tactics.read([str(path)]).builds[0].skipped_tactics == 2
+
+
+def test_names_are_told_apart_where_ids_do_not(tmp_path, monkeypatch):
+    """An id that stands for two names, a name longer than those that are proven together, and one that differs in a byte."""
+    names = ["sm80_a", "sm80_b", "sm80_sparse_" + "x" * 300, "sm80_sparse_" + "x" * 299, "sm80_a", "sm80_sparse_b", "sm80_b"]
+    layer = "conv"
+    rows = [f"Tactic Name: {name} Tactic: 0x{i // 4:016x} Time: 0.{i + 1}" for i, name in enumerate(names * 3)]
+    block = [f"--------------- Timing Runner: {layer} (CaskConvolution[0x80000009])", *rows, ">>>>>>>>>>>>>>> Chose Runner Type: X Tactic: 0x0"]
+    path = tmp_path / "build.log"
+    path.write_text("".join(f"[02/03/2026-04:05:06] [V] [TRT] {line}\n" for line in [*block, *block, *block]))
+    (fast, fast_report, used), (slow, slow_report, _) = read_both(path, monkeypatch)
+    assert used
+    assert (fast, fast_report) == (slow, slow_report)
+    assert [timing.kernel for timing in fast[0][0].timings] == names * 3
