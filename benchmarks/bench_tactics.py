@@ -150,7 +150,7 @@ def seconds(function, *args) -> float:
 
 
 def measure(path: str, what: str) -> dict[str, float]:
-    """One contender in this process: the least of two runs."""
+    """One contender in this process: the least of three runs."""
     if what == "read":
         import numpy  # noqa: F401 - part of the start-up
 
@@ -160,10 +160,10 @@ def measure(path: str, what: str) -> dict[str, float]:
 
         once = seconds(tactics.read, [path])
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        best = min(once, seconds(tactics.read, [path]))
-        return {"seconds": best - min(seconds(sha256_file, Path(path)) for _ in range(2)), "peak_mb": peak}
+        best = min(once, *(seconds(tactics.read, [path]) for _ in range(2)))
+        return {"seconds": best - min(seconds(sha256_file, Path(path)) for _ in range(3)), "peak_mb": peak}
     function = {"bare": bare_loop, "sections": section_parser}[what]
-    return {"seconds": min(seconds(function, path) for _ in range(2))}
+    return {"seconds": min(seconds(function, path) for _ in range(3))}
 
 
 def child(path: str, what: str) -> dict[str, float]:
@@ -193,7 +193,9 @@ def main() -> None:
             size = path.stat().st_size / 1e6
             turns = [{what: child(str(path), what) for what in ("bare", "read", "sections")} for _ in range(args.repeat)]
             base, ours, theirs = (statistics.median(turn[what]["seconds"] for turn in turns) for what in ("bare", "read", "sections"))
-            of_bare, of_sections = (sorted(turn[what]["seconds"] / turn["read"]["seconds"] for turn in turns) for what in ("bare", "sections"))
+            of_bare, of_sections = (
+                sorted(turn[what]["seconds"] / turn["read"]["seconds"] for turn in turns) for what in ("bare", "sections")
+            )
             peak = max(turn["read"]["peak_mb"] for turn in turns)
             print(f"{size:.0f} MB, {layers} layers, " + ", ".join(f"{count} {what}" for what, count in counts.items()))
             print(f"  bare byte-line loop {base:.3f} s, section parser {theirs:.3f} s, full tables {ours:.3f} s ({size / ours:.0f} MB/s)")

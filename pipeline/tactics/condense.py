@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeline.tactics.tables import CHOSEN, LAYER, NONE, START, STRIDE, WINNER, Tables
+from pipeline.tactics.combinations import CHOSEN, LAYER, NONE, START, STRIDE, WINNER, Combinations
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,12 +44,12 @@ class Condensed(msgspec.Struct):
         return self.best[row * len(CLASSES) + kind]
 
 
-def condense(tables: Tables) -> Condensed:
+def condense(tables: Combinations) -> Condensed:
     """Condense all combinations of a build; both ways give the same."""
     return with_numpy(tables) if tables.cursor >= VECTORISE_FROM else plainly(tables)
 
 
-def plainly(tables: Tables) -> Condensed:
+def plainly(tables: Combinations) -> Condensed:
     """In plain Python: for small logs."""
     order = {name: i for i, name in enumerate(CLASSES)}
     found = Condensed(array("i"), array("i"), {}, {}, tables.rows[START::STRIDE])
@@ -72,14 +72,14 @@ def plainly(tables: Tables) -> Condensed:
     return found
 
 
-def _faster(tables: Tables, a: int, b: int) -> int:
+def _faster(tables: Combinations, a: int, b: int) -> int:
     """The faster of two tactics, the first of equals; either may be ABSENT."""
     if a == ABSENT or b == ABSENT:
         return max(a, b)
     return b if tables.ms[b] < tables.ms[a] else a
 
 
-def with_numpy(tables: Tables) -> Condensed:
+def with_numpy(tables: Combinations) -> Condensed:
     """With numpy, some thousand combinations at a time."""
     import numpy as np
 
@@ -116,7 +116,7 @@ def with_numpy(tables: Tables) -> Condensed:
 class _Some:
     """A stretch of combinations, and the columns of their timed tactics."""
 
-    def __init__(self, tables: Tables, rows: np.ndarray, starts: np.ndarray) -> None:
+    def __init__(self, tables: Combinations, rows: np.ndarray, starts: np.ndarray) -> None:
         import numpy as np
 
         self.rows, self.offset = rows, int(starts[0])

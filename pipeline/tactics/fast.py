@@ -133,9 +133,7 @@ class FastWay:
                 self._layers[layer] = known
         return known and (kernel in self.kernels.numbers or _GRAPHIC.fullmatch(kernel) is not None)
 
-    def move(
-        self, tables: Tables, timed: Timed, since: int, until: int, ignored: list[tuple[int, int]], first: int
-    ) -> None:
+    def move(self, tables: Tables, timed: Timed, since: int, until: int, ignored: list[tuple[int, int]], first: int) -> None:
         """Append a stretch of the block's timed tactics to the tables' columns, but for those of reformats."""
         if since == until:
             return

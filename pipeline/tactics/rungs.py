@@ -9,10 +9,10 @@ import msgspec
 from pipeline.records.rung import Rung
 from pipeline.records.tactics import Conflict, Evidence, Tactic
 from pipeline.tactics.builds import BuildLog, DumpLayer
+from pipeline.tactics.combinations import Combinations
 from pipeline.tactics.condense import Condensed
 from pipeline.tactics.kernels import classify
 from pipeline.tactics.passes import Said, Summary, Vote, settle
-from pipeline.tactics.tables import Tables
 from pipeline.tactics.times import LayerTimes, layer_times
 
 
@@ -61,7 +61,7 @@ def decide_tactic(layer: Facts, log: BuildLog, condensed: Condensed) -> list[Con
     return []
 
 
-def _same_id(tables: Tables, id_: str | None) -> str | None:
+def _same_id(tables: Combinations, id_: str | None) -> str | None:
     """The one kernel that has this id elsewhere in the log: ids stand for kernels."""
     return tables.name_of(id_) if id_ else None
 

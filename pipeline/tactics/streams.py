@@ -8,10 +8,11 @@ from typing import cast
 
 from pipeline.records.tactics import Truncated
 from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, dump_10_layer, is_wait, version_of
+from pipeline.tactics.combinations import IGNORED, NONE
 from pipeline.tactics.forms import VERBOSE_FORMS, find_form
 from pipeline.tactics.names import is_damaged
 from pipeline.tactics.sparsity import RawList
-from pipeline.tactics.tables import IGNORED, NONE, REFORMAT, Tables
+from pipeline.tactics.tables import REFORMAT, Tables
 
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{0,18})?")
 

@@ -132,9 +132,7 @@ def _name(block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, own: np.n
     told, hexadecimal = lines.ids(stop - ID_DIGITS)
     has_id = hexadecimal & (lines.at(stop - _ID_TAIL) == word(b" Tactic:")) & (lines.at(stop - _ID_TAIL + 3) == word(b"ctic: 0x"))
     same = told == timed.id[own]
-    for i, head, a, b, id_told, id_same in zip(
-        own.tolist(), heads.tolist(), begin.tolist(), stop.tolist(), has_id.tolist(), same.tolist()
-    ):
+    for i, head, a, b, id_told, id_same in zip(own.tolist(), heads.tolist(), begin.tolist(), stop.tolist(), has_id.tolist(), same.tolist()):
         if id_told and (not id_same or i in timed.odd):
             continue
         found = block.rfind(SET_NAME, a, b)

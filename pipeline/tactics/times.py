@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from pipeline.records.tactics import Best, BestTime, Candidates, Tactic
+from pipeline.tactics.combinations import LAYER, STRIDE, Combinations, number_of
 from pipeline.tactics.condense import ABSENT, CLASSES, Condensed
-from pipeline.tactics.tables import LAYER, STRIDE, Tables, number_of
 
 SPARSE, DENSE, UNKNOWN = range(len(CLASSES))
 
@@ -34,7 +34,7 @@ class LayerTimes(msgspec.Struct):
 class _Layer(msgspec.Struct):
     """One layer's rows, and the fastest timed tactic of each class over all of them as (index, row)."""
 
-    tables: Tables
+    tables: Combinations
     condensed: Condensed
     rows: list[int]
     anywhere: list[tuple[int, int] | None]
@@ -43,7 +43,9 @@ class _Layer(msgspec.Struct):
         return self.tables.ms[index]
 
 
-def layer_times(tables: Tables, condensed: Condensed, rows: list[int], final_id: str | None, final_name: str | None) -> LayerTimes | None:
+def layer_times(
+    tables: Combinations, condensed: Condensed, rows: list[int], final_id: str | None, final_name: str | None
+) -> LayerTimes | None:
     """Bring the combinations `rows` of one layer together; None where it has none.
 
     Args:

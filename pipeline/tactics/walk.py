@@ -9,9 +9,10 @@ from typing import Protocol
 import numpy as np
 
 from pipeline.tactics.columns import Lines
+from pipeline.tactics.combinations import IGNORED, NONE, STRIDE
 from pipeline.tactics.names import is_damaged
 from pipeline.tactics.prefixes import EMBEDDED
-from pipeline.tactics.tables import IGNORED, NONE, REFORMAT, STRIDE, Tables
+from pipeline.tactics.tables import REFORMAT, Tables
 from pipeline.tactics.timed import CHOSE, DASHES, EQUALS, FASTEST, NOTHING, SLOW, STARS, TACTIC, Timed
 
 CHOSE_HEAD = b">>>>>>>>>>>>>>> Chose Runner Type: "
@@ -59,9 +60,7 @@ class Way(Protocol):
     tables: Callable[[], Tables | None]
     actions: Actions
 
-    def move(
-        self, tables: Tables, timed: Timed, since: int, until: int, ignored: list[tuple[int, int]], first: int
-    ) -> None: ...
+    def move(self, tables: Tables, timed: Timed, since: int, until: int, ignored: list[tuple[int, int]], first: int) -> None: ...
 
 
 class Walk:

@@ -13,7 +13,7 @@ import zstandard
 from pipeline import codes, tactics
 from pipeline.errors import InputError
 from pipeline.records.rung import Rung
-from pipeline.tactics.facts import FACT_FORMS
+from pipeline.tactics.fact_forms import FACT_FORMS
 from pipeline.tactics.forms import FORMS
 from pipeline.tactics.kernels import KERNEL_ROWS, classify
 from pipeline.tactics.names import leaves, parts, split_list
