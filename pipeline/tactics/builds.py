@@ -107,10 +107,10 @@ def version_of(number: str) -> str:
 
 
 _NO_LAYER = re.compile(r" (?:to|from) nvm$| copy finish$")
-_TACTIC_NAME = re.compile(r"\bTacticName: ([^,]*?)(?:, |$)")
-_TACTIC_VALUE = re.compile(r"\bTacticValue: (0x[0-9a-fA-F]+|-?\d+)")
-_SPARSE = re.compile(r"\bHasSparseWeights: (\d)")
-_METADATA = re.compile(r"\bMetadata: (.*)$", re.DOTALL)
+_TACTIC_NAME = re.compile(r" TacticName: ([^,]*?)(?:, |$)")
+_TACTIC_VALUE = re.compile(r" TacticValue: (0x[0-9a-fA-F]+|-?\d+)")
+_SPARSE = re.compile(r" HasSparseWeights: (\d)")
+_METADATA = re.compile(r" Metadata: (.*)$", re.DOTALL)
 _ONNX = re.compile(r"\[ONNX Layer: ([^\]\x1e]*)\]")
 
 
@@ -121,7 +121,8 @@ def onnx_nodes(metadata: str) -> list[str]:
 
 def dump_10_layer(name: str, kind: str, rest: str, line: int, source: int) -> DumpLayer:
     """One line of TensorRT 10's engine dump."""
-    tactic, value, sparse, metadata = _TACTIC_NAME.search(rest), _TACTIC_VALUE.search(rest), _SPARSE.search(rest), _METADATA.search(rest)
+    fields = f" {rest}"  # each begins with a blank: a fixed text in front is what makes a search fast
+    tactic, value, sparse, metadata = (pattern.search(fields) for pattern in (_TACTIC_NAME, _TACTIC_VALUE, _SPARSE, _METADATA))
     return DumpLayer(
         name,
         line,

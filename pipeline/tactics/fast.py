@@ -119,7 +119,7 @@ class FastWay:
         """Look up the names that were found since."""
         new = (timed.kernel == NEW) & (timed.end > 0)
         if new.any():
-            timed.kernel[new] = self.kernels.of(block, lines, timed.start[new], timed.end[new], timed.id[new])
+            timed.kernel[new] = self.kernels.of(block, lines, timed.start[new], timed.end[new])
         return timed
 
     def _is_name(self, layer: bytes, kernel: bytes, message: bytes) -> bool:
