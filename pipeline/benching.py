@@ -103,14 +103,11 @@ def bench(job: Job, plan: Plan, alpha: float, folder: Path | None = None, progre
         conditions=Conditions(
             backend=backend.name,
             device=_device(backend),
-            settings={
-                **backend.settings(),
-                "inputs": str(job.inputs) if job.inputs else "random",
-                "level": "process" if job.processes else "block",
-            },
+            settings=_settings(backend, job),
             unobserved=seen.unobserved,
             warnings=seen.warnings,
-            readings=latency.readings(samples, seen.clocks),
+            readings=latency.readings(samples, seen.looks),
+            facts=seen.facts,
         ),
         stopped=samples.stopped,
     )

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-import statistics
-import threading
-import time
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 PACKAGES = (
     "torch",
@@ -54,7 +49,7 @@ def package_versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
     return found
 
 
-def _nvml() -> Any:
+def nvml_module() -> Any:
     """The initialised NVML module; None without it or without a driver. Untyped: it ships no types."""
     try:
         nvml: Any = import_module("pynvml")
@@ -69,7 +64,7 @@ def _nvml() -> Any:
 
 def gpus() -> list[dict[str, str]]:
     """Name, UUID, compute capability and driver of every NVIDIA GPU, through NVML; empty without one."""
-    nvml = _nvml()
+    nvml = nvml_module()
     if nvml is None:
         return []
     try:
@@ -115,122 +110,3 @@ def gpu_facts(device: int) -> dict[str, str]:
     if number >= len(found):
         return {}
     return {"gpu" if key == "name" else key: value for key, value in found[number].items() if key != "memory_bytes"}
-
-
-class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a GPU did while something ran on it."""
-
-    facts: dict[str, str] = {}
-    """Figures by name: `sm_clock_mhz` as `min/median/max`, ..."""
-    warnings: list[str] = []
-    """What makes times unfit to judge, or explains them."""
-    unobserved: list[str] = []
-    """What could not be seen from here: never taken for good."""
-    clocks: list[tuple[int, int]] = []
-    """(time.perf_counter_ns, SM clock in MHz) of every look, so that arms can be compared."""
-
-
-THROTTLES = {
-    "HwSlowdown": "hardware slowdown",
-    "HwThermalSlowdown": "thermal slowdown (hardware)",
-    "SwThermalSlowdown": "thermal slowdown",
-    "HwPowerBrakeSlowdown": "power brake",
-    "SwPowerCap": "power cap",
-}
-"""Name of an NVML throttle reason -> words. A power cap is normal at load: recorded, not a reason to distrust."""
-FIGURES = ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_w")
-SHARED = "other processes on the GPU"
-
-
-class GpuWatch:
-    """Looks at one GPU several times a second until it is stopped.
-
-    Args:
-        device: CUDA's number of the GPU.
-        interval_s: Time between looks; one costs well under a millisecond of one core.
-        nvml: The NVML module; the machine's own when absent.
-    """
-
-    def __init__(self, device: int = 0, *, interval_s: float = 0.1, nvml: Any = None) -> None:
-        self._nvml = nvml if nvml is not None else _nvml()
-        self._interval_s = interval_s
-        self._figures: dict[str, list[float]] = {name: [] for name in FIGURES}
-        self._clocks: list[tuple[int, int]] = []
-        self._throttles: set[str] = set()
-        self._others: set[int] = set()
-        self._unobserved: set[str] = set()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="gpu-watch", daemon=True)
-        if self._nvml is None:
-            self._unobserved = {*FIGURES, "throttling", SHARED}
-            return
-        self._handle = self._nvml.nvmlDeviceGetHandleByIndex(nvml_number(device))
-        self._thread.start()
-
-    def stop(self) -> Observation:
-        """End the watch and say what was seen."""
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        if self._nvml is not None and not any(self._figures.values()):
-            self._look()  # stopped before its first look
-        slow = [words for name, words in THROTTLES.items() if name in self._throttles]
-        facts = {name: f"{min(values):g}/{statistics.median(values):g}/{max(values):g}" for name, values in self._figures.items() if values}
-        if slow:
-            facts["throttling"] = ", ".join(slow)
-        warnings = [f"the GPU was slowed down: {words}" for words in slow if words != THROTTLES["SwPowerCap"]]
-        if self._others:
-            warnings.append(f"other processes used the GPU: {', '.join(map(str, sorted(self._others)))}")
-        return Observation(facts=facts, warnings=warnings, unobserved=sorted(self._unobserved), clocks=self._clocks)
-
-    def _loop(self) -> None:
-        while not self._ended.is_set():
-            self._look()
-            self._ended.wait(self._interval_s)
-
-    def _look(self) -> None:
-        n, handle = self._nvml, self._handle
-        clock = self._ask("sm_clock_mhz", lambda: n.nvmlDeviceGetClockInfo(handle, n.NVML_CLOCK_SM))
-        if clock is not None:
-            self._clocks.append((time.perf_counter_ns(), int(clock)))
-        self._ask("memory_clock_mhz", lambda: n.nvmlDeviceGetClockInfo(handle, n.NVML_CLOCK_MEM))
-        self._ask("temperature_c", lambda: n.nvmlDeviceGetTemperature(handle, n.NVML_TEMPERATURE_GPU))
-        self._ask("power_w", lambda: n.nvmlDeviceGetPowerUsage(handle) / 1000)
-        reasons = self._ask("throttling", lambda: n.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
-        if reasons is not None:
-            self._throttles |= {name for name in THROTTLES if reasons & throttle_bit(n, name)}
-        running = self._ask(SHARED, lambda: [process.pid for process in n.nvmlDeviceGetComputeRunningProcesses(handle)])
-        if running is not None:
-            self._see_processes(running)
-
-    def _see_processes(self, running: list[int]) -> None:
-        """In a container NVML lists nothing, or numbers of another namespace: then this process is not among them."""
-        if os.getpid() in running:
-            self._others |= set(running) - {os.getpid()}
-            self._unobserved.discard(SHARED)
-        elif not self._others:
-            self._unobserved.add(SHARED)
-
-    def _ask(self, name: str, question: Any) -> Any:
-        try:
-            answer = question()
-        except self._nvml.NVMLError:
-            self._unobserved.add(name)
-            return None
-        if name in self._figures:
-            self._figures[name].append(float(answer))
-        return answer
-
-
-def throttle_bit(nvml: Any, name: str) -> int:
-    """The bit of a throttle reason; newer NVML names some of them after clock events."""
-    for prefix in ("nvmlClocksThrottleReason", "nvmlClocksEventReason"):
-        bit = getattr(nvml, prefix + name, None)
-        if bit is not None:
-            return int(bit)
-    return 0
-
-
-def clock_warnings(device: int = 0) -> list[str]:
-    """What one look at the GPU says against tuning or timing on it now; empty without NVML."""
-    return GpuWatch(device).stop().warnings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from pipeline.machine import Observation
+from pipeline.gpu_watch import Observation
 from pipeline.progress import Progress, silent
 from pipeline.records.engines import Engine
 
@@ -63,6 +63,13 @@ class Session(Protocol):
 
 class Watch(Protocol):
     """Looks at a machine until it is stopped."""
+
+    energy_source: str
+    """What counts energy there."""
+
+    def energy_mj(self) -> float | None:
+        """Energy used since some moment in the past, mJ; None where nothing counts it."""
+        ...
 
     def stop(self) -> Observation:
         """What was seen."""

@@ -21,6 +21,7 @@ from pipeline.builders.base import ArmRequest
 from pipeline.builders.feeds import checked_feeds
 from pipeline.builders.model_io import copy_whole, input_types
 from pipeline.errors import InputError, StageError
+from pipeline.gpu_watch import Observation
 from pipeline.progress import Progress, silent
 from pipeline.records.artifact import Artifact
 from pipeline.records.engines import Engine
@@ -168,9 +169,15 @@ class OnnxRuntime:
 class Unwatched:
     """Looks at nothing, and says so."""
 
-    def stop(self) -> machine.Observation:
+    energy_source = "nothing"
+
+    def energy_mj(self) -> float | None:
+        """A processor's counters belong to the whole machine and need its administrator: not read."""
+        return None
+
+    def stop(self) -> Observation:
         """Everything is unobserved."""
-        return machine.Observation(unobserved=["processor clocks", "other processes on the processor"])
+        return Observation(unobserved=["processor clocks", "other processes on the processor"])
 
 
 class OrtSession:

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from pipeline import machine
 from pipeline.builders.artifacts import check_plan
 from pipeline.builders.base import ArmRequest
 from pipeline.builders.options import TensorRTOptions, read_options
 from pipeline.builders.tensorrt.engines import build_engine
 from pipeline.builders.tensorrt.library import RTX, installed
 from pipeline.errors import MissingPackageError, StageError
+from pipeline.gpu_watch import GpuWatch
 from pipeline.progress import Progress, silent
 from pipeline.records.engines import Engine
 
@@ -51,9 +51,9 @@ class TensorRTRTX:
         """Nothing is measured."""
         return {}
 
-    def watch(self) -> machine.GpuWatch:
+    def watch(self) -> GpuWatch:
         """There is nothing to look at without a GPU: all of it is unobserved."""
-        return machine.GpuWatch()
+        return GpuWatch()
 
     def build(self, request: ArmRequest, folder: Path, progress: Progress = silent) -> Engine:
         """Build one plan in a process of its own; errors as `build_engine`."""

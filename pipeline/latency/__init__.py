@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeline.latency.device import readings
+    from pipeline.latency.energy_pass import EnergyPlan, energy
     from pipeline.latency.plan import CONTROL_SUFFIX, Plan, Sampler, control_of
     from pipeline.latency.process import command_sampler
     from pipeline.latency.samples import Samples, Sampling
@@ -26,6 +27,8 @@ _DOORS = {
     "Sampling": "samples",
     "sample": "sampling",
     "readings": "device",
+    "energy": "energy_pass",
+    "EnergyPlan": "energy_pass",
     "timings": "summaries",
     "ratios": "summaries",
     "ratio": "summaries",
@@ -35,6 +38,7 @@ _DOORS = {
 
 __all__ = [
     "CONTROL_SUFFIX",
+    "EnergyPlan",
     "Plan",
     "Sampler",
     "Samples",
@@ -43,6 +47,7 @@ __all__ = [
     "between_builds",
     "command_sampler",
     "control_of",
+    "energy",
     "ratio",
     "ratios",
     "readings",

@@ -296,6 +296,8 @@ class Measure(Section):
     """Longest warm-up; an arm that has not settled by then makes its latency rules inconclusive."""
     stop_early: bool = True
     """Stop when every latency rule is decided; intervals stay valid."""
+    energy_seconds: float = Field(20.0, ge=0)
+    """Planned time per batch size for energy per inference, where the device counts it; at least 6 windows per arm; 0: none."""
     layer_passes: int = Field(7, ge=0)
     """Profiling passes for layer times."""
     parity: bool = True

@@ -52,7 +52,7 @@ def execute(work: Work) -> Measurement:
     shapes = {timing.shape_id(batch): {name: list(array.shape) for name, array in timing.feeds(data, batch).items()} for batch in batches}
     alpha = work.section("gate")["alpha"]
 
-    samples, observed = timing.sample(backend, engines, data, batches, work, _decided(work))
+    samples, observed, energy = timing.sample(backend, engines, data, batches, work, _decided(work))
     samples.save(work.folder / "samples.npz")
     parity = engine_parity.compare(backend, engines, work)
     return Measurement(
@@ -62,6 +62,7 @@ def execute(work: Work) -> Measurement:
         layers=timing.layer_times(backend, first_builds, data, batches, work),
         quality={**_carried(work), **{engine.name: _evaluate(backend, engine, data, work) for engine in first_builds}},
         sizes=[size for engine in first_builds for size in _sizes(engine, work)],
+        energy=energy,
         parity=parity,
         conditions=timing.conditions(backend, engines, samples, observed, parity),
         stopped="; ".join(f"{shape}: {sampling.stopped}" for shape, sampling in samples.sampling.items()),

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from pipeline.records.engines import Engine, Engines
-from pipeline.records.measurement import Conditions, EngineParity, LayerTime
+from pipeline.records.measurement import Conditions, Energy, EngineParity, LayerTime
 from pipeline.stages.base import Work
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline.builders.base import Backend, Session
-    from pipeline.latency import Samples
-    from pipeline.machine import Observation
+    from pipeline.builders.base import Backend, Session, Watch
+    from pipeline.gpu_watch import Observation
+    from pipeline.latency import Sampler, Samples
+    from pipeline.latency.energy_pass import Metered
     from pipeline.sources.base import Data
 
 PAIRS = (("sparse", "dense"), ("sparse", "twin"))
 """What the release gains, and the effect of the flag."""
 CONTROL = "dense"
 """The arm that is loaded a second time: two sessions of one plan show what the measurement itself can tell apart."""
+
+
+class Timed(NamedTuple):
+    """What came of running the engines against the clock."""
+
+    samples: Samples
+    observed: Observation
+    energy: list[Energy]
 
 
 def shape_id(batch: int) -> str:
@@ -59,14 +70,15 @@ def _controlled(engines: Engines) -> list[str]:
 
 def sample(
     backend: Backend, engines: Engines, data: Data, batches: Sequence[int], work: Work, decided: Callable[[Samples], bool] | None
-) -> tuple[Samples, Observation]:
-    """Time all arms at every batch size, each arm with a session and buffers of its own, while the machine is watched."""
+) -> Timed:
+    """Time all arms at every batch size, each arm with a session and buffers of its own, under watch; then their energy."""
     from pipeline import latency
     from pipeline.latency import Plan, Samples
 
     section = work.section("measure")
     plan = Plan(**{key: section[key] for key in ("seconds", "rounds", "block_ms", "warmup_seconds")})
-    parts = []
+    parts, energy, unmetered = [], [], []
+    first_builds = [engine.name for engine in engines.engines if engine.repeat == 1]
     watch = backend.watch()
     try:
         for batch in batches:
@@ -75,9 +87,32 @@ def sample(
                 parts.append(
                     latency.sample(samplers, shape=shape_id(batch), plan=plan, seed=work.seed, decided=decided, progress=work.progress)
                 )
+                metered = _energy({name: samplers[name] for name in first_builds}, watch, shape_id(batch), work)
+                energy += metered.energy
+                unmetered += [metered.unobserved] if metered.unobserved else []
     finally:
         observed = watch.stop()
-    return Samples.concat(parts), observed
+    if energy and any(look.others for look in observed.looks):
+        energy, unmetered = [], ["energy: other processes used the GPU, and its counter is of all of them"]
+    return Timed(
+        Samples.concat(parts), msgspec.structs.replace(observed, unobserved=list(dict.fromkeys([*observed.unobserved, *unmetered]))), energy
+    )
+
+
+def _energy(samplers: Mapping[str, Sampler], watch: Watch, shape: str, work: Work) -> Metered:
+    """A pass apart, after the samples: see `latency.energy_pass`."""
+    from pipeline import latency
+
+    return latency.energy(
+        samplers,
+        watch.energy_mj,
+        shape=shape,
+        how=watch.energy_source,
+        plan=latency.EnergyPlan(seconds=work.section("measure")["energy_seconds"]),
+        seed=work.seed,
+        alpha=work.section("gate")["alpha"],
+        progress=work.progress,
+    )
 
 
 def conditions(backend: Backend, engines: Engines, samples: Samples, observed: Observation, parity: Sequence[EngineParity]) -> Conditions:
@@ -91,7 +126,7 @@ def conditions(backend: Backend, engines: Engines, samples: Samples, observed: O
         settings=backend.settings(),
         warnings=[*observed.warnings, *failures(parity)],
         unobserved=observed.unobserved,
-        readings=latency.readings(samples, observed.clocks),
+        readings=latency.readings(samples, observed.looks),
         facts=observed.facts,
         simulated=next((engine.simulated for engine in engines.engines if engine.simulated), None),
     )

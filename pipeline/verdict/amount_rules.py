@@ -9,6 +9,9 @@ from pipeline.verdict.budget import BASELINE, Rule
 from pipeline.verdict.decision import WORDS, at_most
 from pipeline.verdict.facts import Facts
 
+TOLERANCE = 1e-6
+"""A baseline's confidence is rounded."""
+
 
 def size(rule: Rule, facts: Facts) -> list[JudgedRule]:
     """A file's size is a fact: it has no interval."""
@@ -83,11 +86,28 @@ def _energy(rule: Rule, shape: str, facts: Facts) -> JudgedRule:
             rule,
             shape,
             f"no energy of {missing} was measured at {shape}",
-            "energy is read from the GPU's own counter; this backend has none",
+            "energy is read from the device's own counter, in the time that measure.energy_seconds gives it: see what was not observed",
         )
+    unfit = _unfit(facts, [found, *([other] if other is not None else [])])
+    if unfit is not None:
+        return _energy_row(rule, shape, *unfit)
     estimate = comparable.ratio_of(found, other) if other is not None else found
     outcome = at_most(estimate.low, estimate.high, rule.at_most)
     return _energy_row(rule, shape, WORDS[outcome], None, outcome, estimate, facts.alpha)
+
+
+def _unfit(facts: Facts, estimates: list[Estimate]) -> tuple[str, str] | None:
+    """Why recorded energies must not be judged, and what would help."""
+    measured = facts.evidence.measure
+    if measured is not None and measured.conditions.simulated is not None:
+        return f"the energy is not a running engine's: {measured.conditions.simulated}", "measure on the target"
+    error = max((1 - estimate.confidence) / 2 for estimate in estimates)
+    if error > facts.alpha + TOLERANCE:
+        return (
+            f"its interval was made for an error of {error:g} per bound, and the gate asks for {facts.alpha:g}",
+            "measure again with this gate.alpha",
+        )
+    return None
 
 
 def _millijoules(facts: Facts, arm: str, shape: str) -> Estimate | None:

@@ -13,9 +13,10 @@ from pipeline.builders.trtexec.facts import RemoteWatch, machine_facts
 from pipeline.builders.trtexec.target import Target
 
 NVIDIA_SMI = """
+case "$*" in *clocks_throttle_reasons*) [ -n "$NEW_DRIVER" ] && { echo 'Field "clocks_throttle_reasons.active" is not a valid field'; exit 2; };; esac
 case "$*" in
 *name,uuid*) echo "GPU A, GPU-1, 8.6, 580.1, Enabled"; echo "GPU B, GPU-2, 9.0, 580.1, Enabled";;
-*clocks.sm*) case "$*" in *"-i 1"*) ;; *) exit 9;; esac
+*clocks.sm*_reasons.active*) case "$*" in *"-i 1"*) ;; *) exit 9;; esac
   while true; do echo "1410, 1593, 45, 210.5, 0x0000000000000004"; echo "1395, 1593, 46, 211.5, $THROTTLE"; sleep 0.05; done;;
 esac
 """
@@ -65,14 +66,43 @@ def test_clocks_and_power_are_sampled_there(tools, monkeypatch):
     assert found.facts["sm_clock_mhz"].startswith("1395/")
     assert found.facts["throttling"] == "power cap"
     assert found.warnings == []
-    assert len(found.clocks) >= 2
-    assert [moment for moment, _ in found.clocks] == sorted(moment for moment, _ in found.clocks)
+    moments = [look.at_ns for look in found.looks]
+    assert len(moments) >= 2
+    assert moments == sorted(moments)
     assert found.unobserved == ["other processes on the GPU"]
 
 
 def test_a_slowdown_there_is_a_warning(tools, monkeypatch):
     monkeypatch.setenv("THROTTLE", "0x40")
     assert watched(tools(nvidia_smi=NVIDIA_SMI), jetson=False).warnings == ["the GPU was slowed down: thermal slowdown (hardware)"]
+
+
+def test_a_newer_driver_is_asked_by_its_own_words(tools, monkeypatch):
+    monkeypatch.setenv("NEW_DRIVER", "1")
+    monkeypatch.setenv("THROTTLE", "0x40")
+    found = watched(tools(nvidia_smi=NVIDIA_SMI), jetson=False)
+    assert found.facts["sm_clock_mhz"].startswith("1395/")
+    assert found.looks[-1].slowdown is not None
+
+
+@pytest.mark.parametrize(("tool", "watts", "of"), [("nvidia_smi", 211.0, "the whole GPU"), ("tegrastats", 9.5, "the whole board")])
+def test_energy_is_power_over_time(tools, tool, watts, of):
+    target = tools(**{tool: {"nvidia_smi": NVIDIA_SMI, "tegrastats": TEGRASTATS}[tool]})
+    watch = RemoteWatch(target, 1, jetson=tool == "tegrastats", tag="t", doubts=[])
+    assert of in watch.energy_source
+    time.sleep(0.3)
+    before, began = watch.energy_mj(), time.perf_counter()
+    time.sleep(0.6)
+    used = watch.energy_mj() - before
+    seconds = time.perf_counter() - began
+    watch.stop()
+    assert used == pytest.approx(watts * seconds * 1e3, rel=0.35)  # to a look or two, on a busy machine
+
+
+def test_a_tool_that_does_not_exist_counts_nothing(tools):
+    watch = RemoteWatch(tools(), 0, jetson=True, tag="t", doubts=[])
+    assert watch.energy_mj() is None
+    watch.stop()
 
 
 def test_a_jetson_is_watched_by_tegrastats(tools):

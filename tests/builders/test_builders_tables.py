@@ -19,11 +19,12 @@ from pipeline.builders import profiles as rules
 from pipeline.builders.layer_nodes import onnx_nodes
 from pipeline.builders.options import read_options
 from pipeline.builders.trtexec import exports, flags
-from pipeline.builders.trtexec.facts import THROTTLE_BITS, read_smi, read_tegra
+from pipeline.builders.trtexec.facts import THROTTLE_BITS, PowerSum, read_smi, read_tegra
 from pipeline.builders.trtexec.hops import argv, hops
 from pipeline.builders.versions import ABILITIES, banner_version, check, is_strong, parse_version
 from pipeline.errors import InputError, StageError
-from pipeline.machine import THROTTLES, GpuWatch, nvml_number, throttle_bit
+from pipeline.gpu_watch import THROTTLES, GpuWatch, Look, throttle_bit
+from pipeline.machine import nvml_number
 from pipeline.records.artifact import Artifact
 from pipeline.records.engines import Engine
 
@@ -316,14 +317,26 @@ def test_layer_information_names_onnx_nodes(tmp_path):
 def test_nvidia_smi_and_tegrastats_lines():
     look = read_smi("1980, 1593, 41, 119.25, 0x0000000000000048\n")
     assert look.figures == {"sm_clock_mhz": 1980, "memory_clock_mhz": 1593, "temperature_c": 41, "power_w": 119.25}
-    assert look.throttles == ["HwSlowdown", "HwThermalSlowdown"]
+    assert look.slowdown == ["HwSlowdown", "HwThermalSlowdown"]
     assert read_smi("1980, 1593, [N/A], [N/A], 0x0").figures == {"sm_clock_mhz": 1980, "memory_clock_mhz": 1593}
     assert read_smi("Failed to initialize NVML") is None
     orin = read_tegra(
         "11-30-2026 RAM 2448/7471MB CPU [1%@729] EMC_FREQ 0%@2133 GR3D_FREQ 62%@[305] cpu@46.1C gpu@45.5C VDD_IN 4500mW/4400mW"
     )
     assert orin.figures == {"sm_clock_mhz": 305, "memory_clock_mhz": 2133, "temperature_c": 45.5, "power_w": 4.5}
+    assert orin.slowdown is None  # it does not tell
+    assert read_smi("1980, 1593, 41, 119.25, [N/A]").slowdown is None
     assert read_tegra("nothing of the kind") is None
+
+
+def test_power_is_summed_over_time():
+    total = PowerSum()
+    assert total.energy_mj(0) is None
+    for at_ms, watts in ((0, 100.0), (200, 100.0), (400, 200.0)):
+        total.add(Look(at_ns=at_ms * 1_000_000, figures={"power_w": watts}))
+    total.add(Look(at_ns=500_000_000, figures={"sm_clock_mhz": 1000.0}))
+    assert total.energy_mj(500_000_000) == pytest.approx(100 * 200 + 150 * 200)  # W times ms
+    assert total.energy_mj(3_000_000_000) is None  # the tool has fallen silent
 
 
 # --- the watch -----------------------------------------------------------------------------------------------------------------
@@ -339,7 +352,7 @@ class Nvml:
     nvmlClocksThrottleReasonHwSlowdown, nvmlClocksEventReasonSwPowerCap = 0x8, 0x4
 
     def __init__(self, *, reasons: int = 0, pids: tuple[int, ...] = (), blind: bool = False) -> None:
-        self.reasons, self.pids, self.blind, self.looks = reasons, pids, blind, 0
+        self.reasons, self.pids, self.blind, self.looks, self.energy = reasons, pids, blind, 0, 7
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> str:
         return f"gpu{index}"
@@ -359,6 +372,12 @@ class Nvml:
     def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: str) -> int:
         return self.reasons
 
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: str) -> int:
+        if self.blind:
+            raise self.NVMLError
+        self.energy += 1500
+        return self.energy
+
     def nvmlDeviceGetComputeRunningProcesses(self, handle: str) -> list[Any]:
         return [SimpleNamespace(pid=pid) for pid in self.pids]
 
@@ -373,8 +392,9 @@ def test_a_watch_sees_clocks_heat_and_power():
     found = watched(Nvml())
     assert found.facts["power_w"] == "120.5/120.5/120.5"
     assert found.facts["temperature_c"] == "50/50/50"
-    assert len(found.clocks) >= 2
-    assert [moment for moment, _ in found.clocks] == sorted(moment for moment, _ in found.clocks)
+    moments = [look.at_ns for look in found.looks]
+    assert len(moments) >= 2
+    assert moments == sorted(moments)
     assert found.warnings == []
 
 
@@ -382,6 +402,33 @@ def test_slowdowns_are_warnings_and_a_power_cap_is_a_fact():
     found = watched(Nvml(reasons=0xC))
     assert found.warnings == ["the GPU was slowed down: hardware slowdown"]
     assert found.facts["throttling"] == "hardware slowdown, power cap"
+
+
+def test_each_look_has_its_own_throttle_reasons():
+    nvml = Nvml(reasons=0x8)
+    watch = GpuWatch(nvml=nvml, interval_s=0.01)
+    time.sleep(0.05)
+    nvml.reasons = 0
+    time.sleep(0.05)
+    looks = watch.stop().looks
+    assert looks[0].slowdown == ["HwSlowdown"]
+    assert looks[-1].slowdown == []
+
+
+def test_the_gpus_energy_counter_is_read_in_millijoules():
+    watch = GpuWatch(nvml=Nvml())
+    first, second = watch.energy_mj(), watch.energy_mj()
+    watch.stop()
+    assert (first, second) == (1507.0, 3007.0)
+    blind = GpuWatch(nvml=Nvml(blind=True))
+    assert blind.energy_mj() is None  # boards before Volta have no such counter
+    blind.stop()
+
+
+def test_every_call_of_the_watch_is_nvmls_own():
+    pynvml = pytest.importorskip("pynvml")
+    assert {name for name in vars(Nvml) if name.startswith("nvmlDevice")} <= set(dir(pynvml))
+    assert all(getattr(Nvml, name) == getattr(pynvml, name) for name in vars(Nvml) if name.startswith(("NVML_CLOCK", "NVML_TEMP")))
 
 
 def test_other_processes_are_named_or_unobserved():
@@ -400,10 +447,11 @@ def test_what_a_device_does_not_tell_is_unobserved():
 
 
 def test_without_nvml_everything_is_unobserved(monkeypatch):
-    monkeypatch.setattr("pipeline.machine._nvml", lambda: None)
+    monkeypatch.setattr("pipeline.gpu_watch.nvml_module", lambda: None)
     found = GpuWatch().stop()
     assert found.facts == {}
     assert {"sm_clock_mhz", "power_w", "throttling", "other processes on the GPU"} <= set(found.unobserved)
+    assert GpuWatch().energy_mj() is None
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from pipeline import api
 from pipeline.api import judge
@@ -116,6 +117,13 @@ def test_energy_where_it_was_measured(bench):
     assert judge(bench.evidence(energy=energy), [rule]).rules[0].outcome == "pass"
     assert judge(bench.evidence(energy=energy), [{"kind": "energy", "at_most": 70}]).rules[0].outcome == "fail"
     assert judge(bench.evidence(), [rule]).rules[0].outcome == "inconclusive"
+    made_up = judge(bench.evidence(energy=energy, conditions=Conditions(backend="trtexec", device="d", simulated="a stand-in")), [rule])
+    assert made_up.rules[0].outcome == "inconclusive"
+    assert "a stand-in" in made_up.rules[0].why
+    wide = [structs.replace(one, millijoules=structs.replace(one.millijoules, confidence=0.5)) for one in energy]
+    looser = judge(bench.evidence(energy=wide), [rule]).rules[0]
+    assert looser.outcome == "inconclusive"
+    assert "error of 0.25 per bound" in looser.why
 
 
 def test_the_whole_counts_its_errors(bench, made_samples, made_predictions):

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.api import judge
 from pipeline.errors import InputError, TamperedError
-from pipeline.machine import THROTTLES
+from pipeline.gpu_watch import THROTTLES
 from pipeline.records.io import encode
 from pipeline.records.measurement import Conditions, Reading
 

@@ -21,6 +21,7 @@ from pipeline.builders.tensorrt.library import TENSORRT, installed, load
 from pipeline.builders.tensorrt.logger import LogFile, process_logger
 from pipeline.builders.tensorrt.session import TrtSession
 from pipeline.errors import InputError, MissingPackageError, StageError
+from pipeline.gpu_watch import GpuWatch, clock_warnings
 from pipeline.progress import Progress, silent
 from pipeline.records.engines import Engine
 
@@ -66,13 +67,13 @@ class TensorRT:
     def build(self, request: ArmRequest, folder: Path, progress: Progress = silent) -> Engine:
         """Build one engine in a process of its own; errors as `build_engine`."""
         versions.check(self.options, request.precision, versions.parse_version(self.describe()["tensorrt"]))
-        warnings = [f"before tuning: {text}" for text in machine.clock_warnings(self.options.device)]
+        warnings = [f"before tuning: {text}" for text in clock_warnings(self.options.device)]
         engine = build_engine(TENSORRT, request, self.options, folder, progress)
         return msgspec.structs.replace(engine, notes=[*warnings, *engine.notes])
 
-    def watch(self) -> machine.GpuWatch:
+    def watch(self) -> GpuWatch:
         """Clocks, temperature, power, throttling and other processes, until it is stopped."""
-        return machine.GpuWatch(self.options.device)
+        return GpuWatch(self.options.device)
 
     def load(self, engine: Engine, folder: Path) -> TrtSession:
         """Load a plan, after its digest, TensorRT's version and the GPU were compared with those of its build.

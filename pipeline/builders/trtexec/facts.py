@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
-import statistics
 import subprocess
 import threading
 import time
 from collections.abc import Callable
 
-import msgspec
-
 from pipeline.builders.trtexec.hops import argv
 from pipeline.builders.trtexec.target import END_PID, REMEMBER_PID, Target
-from pipeline.machine import SHARED, THROTTLES, Observation
+from pipeline.gpu_watch import FIGURES, Look, Observation, observation
 
 QUESTIONS: tuple[tuple[str, str], ...] = (
     ("os", "uname -srm"),
@@ -28,10 +25,19 @@ QUESTIONS: tuple[tuple[str, str], ...] = (
 """Fact -> the command that answers it there; one that does not exist leaves the fact out."""
 MARK = "sparsegate-fact"
 GPU_FIELDS = ("gpu", "uuid", "compute_capability", "driver", "persistence_mode")
-SMI_FIELDS = "clocks.sm,clocks.mem,temperature.gpu,power.draw,clocks_throttle_reasons.active"
-WATCH_SMI = f"nvidia-smi --query-gpu={SMI_FIELDS} --format=csv,noheader,nounits -lms 200 -i"
+SMI_FIELDS = "clocks.sm,clocks.mem,temperature.gpu,power.draw"
+WATCH_SMI = f"""reasons=clocks_throttle_reasons.active
+nvidia-smi --query-gpu=$reasons --format=csv,noheader -i "$1" > /dev/null 2>&1 || reasons=clocks_event_reasons.active
+exec nvidia-smi --query-gpu={SMI_FIELDS},$reasons --format=csv,noheader,nounits -lms 200 -i "$1"
+"""
+"""Newer drivers call the reasons events: a name that nvidia-smi does not know would cost every other field too."""
 WATCH_TEGRA = "tegrastats --interval 200"
-SMI_FIGURES = ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_w")
+ENERGY_SOURCES = {
+    "nvidia-smi": "nvidia-smi's power.draw on the target, summed over time: the whole GPU, with what it draws when idle",
+    "tegrastats": "tegrastats' input power, summed over time: the whole board, its processor included",
+}
+STALE_NS = 2_000_000_000
+"""A tool that was silent for so long has ended, or the connection has."""
 TEGRA_FORMS: tuple[tuple[str, re.Pattern[str], float], ...] = (
     ("sm_clock_mhz", re.compile(r"GR3D_FREQ \d+%@\[?(\d+)"), 1.0),
     ("memory_clock_mhz", re.compile(r"EMC_FREQ \d+%@(\d+)"), 1.0),
@@ -58,27 +64,21 @@ def machine_facts(target: Target, device: int) -> dict[str, str]:
     return {name: " | ".join(answer.splitlines()) for name, answer in facts.items()}
 
 
-class Look(msgspec.Struct, frozen=True):
-    """One line of a watching tool, as figures."""
-
-    figures: dict[str, float]
-    throttles: list[str] = []
-
-
 def read_smi(line: str) -> Look | None:
     """One line of WATCH_SMI; None for a line that is not one."""
     words = [word.strip() for word in line.split(",")]
-    if len(words) != len(SMI_FIGURES) + 1:
+    if len(words) != len(FIGURES) + 1:
         return None
-    figures = {name: float(word) for name, word in zip(SMI_FIGURES, words, strict=False) if re.fullmatch(r"[\d.]+", word)}
-    mask = int(words[-1], 16) if re.fullmatch(r"0x[0-9a-fA-F]+", words[-1]) else 0
-    return Look(figures, [name for bit, name in THROTTLE_BITS.items() if mask & bit]) if figures else None
+    figures = {name: float(word) for name, word in zip(FIGURES, words, strict=False) if re.fullmatch(r"[\d.]+", word)}
+    mask = int(words[-1], 16) if re.fullmatch(r"0x[0-9a-fA-F]+", words[-1]) else None
+    slowdown = None if mask is None else [name for bit, name in THROTTLE_BITS.items() if mask & bit]
+    return Look(at_ns=time.perf_counter_ns(), figures=figures, slowdown=slowdown) if figures else None
 
 
 def read_tegra(line: str) -> Look | None:
-    """One line of tegrastats; None for a line that is not one."""
+    """One line of tegrastats, which tells no throttle reasons; None for a line that is not one."""
     found = {name: float(match.group(1)) * factor for name, form, factor in TEGRA_FORMS if (match := form.search(line))}
-    return Look(found) if found else None
+    return Look(at_ns=time.perf_counter_ns(), figures=found) if found else None
 
 
 class RemoteWatch:
@@ -95,12 +95,14 @@ class RemoteWatch:
     def __init__(self, target: Target, device: int, *, jetson: bool, tag: str, doubts: list[str]) -> None:
         self._target = target
         self._read: Callable[[str], Look | None] = read_tegra if jetson else read_smi
+        self.energy_source = ENERGY_SOURCES["tegrastats" if jetson else "nvidia-smi"]
         self._pid = target.path(f"{tag}-watch.pid")
         self._doubts, self._known = doubts, len(doubts)
-        self._looks: list[tuple[int, Look]] = []
-        command = ["sh", "-c", REMEMBER_PID, "sh", self._pid, *(WATCH_TEGRA.split() if jetson else [*WATCH_SMI.split(), str(device)])]
+        self._looks: list[Look] = []
+        self._power = PowerSum()
+        tool = WATCH_TEGRA.split() if jetson else ["sh", "-c", WATCH_SMI, "sh", str(device)]
         self._process = subprocess.Popen(
-            argv(target.prefix, command),
+            argv(target.prefix, ["sh", "-c", REMEMBER_PID, "sh", self._pid, *tool]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -114,7 +116,12 @@ class RemoteWatch:
         for line in self._process.stdout:
             look = self._read(line.decode(errors="replace"))
             if look is not None:
-                self._looks.append((time.perf_counter_ns(), look))
+                self._looks.append(look)
+                self._power.add(look)
+
+    def energy_mj(self) -> float | None:
+        """The power seen so far, summed over time, mJ; None before the first look, and once the tool has fallen silent."""
+        return self._power.energy_mj(time.perf_counter_ns())
 
     def stop(self) -> Observation:
         """End the tool, there and here, and say what was seen."""
@@ -124,23 +131,25 @@ class RemoteWatch:
             os.killpg(self._process.pid, signal.SIGTERM)
             self._process.wait()
         self._listener.join()
-        return self._observation()
+        return observation(self._looks, more=[f"trtexec: {doubt}" for doubt in self._doubts[self._known :]])
 
-    def _observation(self) -> Observation:
-        looks = [look for _, look in self._looks]
-        facts, unobserved = {}, [SHARED]
-        for name in SMI_FIGURES:
-            values = [look.figures[name] for look in looks if name in look.figures]
-            if values:
-                facts[name] = f"{min(values):g}/{statistics.median(values):g}/{max(values):g}"
-            else:
-                unobserved.append(name)
-        slow = list(dict.fromkeys(THROTTLES[name] for look in looks for name in look.throttles))
-        if slow:
-            facts["throttling"] = ", ".join(slow)
-        if self._read is read_tegra:
-            unobserved.append("throttling")
-        warnings = [f"the GPU was slowed down: {words}" for words in slow if words != THROTTLES["SwPowerCap"]]
-        warnings += [f"trtexec: {doubt}" for doubt in self._doubts[self._known :]]
-        clocks = [(stamp, int(look.figures["sm_clock_mhz"])) for stamp, look in self._looks if "sm_clock_mhz" in look.figures]
-        return Observation(facts=facts, warnings=warnings, unobserved=unobserved, clocks=clocks)
+
+class PowerSum:
+    """Energy from looks at the power, by the trapezoidal rule."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int, float] | None = None
+        self._mj = 0.0
+
+    def add(self, look: Look) -> None:
+        """Add what was used since the look before."""
+        if "power_w" not in look.figures:
+            return
+        watts = look.figures["power_w"]
+        if self._last is not None:
+            self._mj += (self._last[1] + watts) / 2 * (look.at_ns - self._last[0]) / 1e6
+        self._last = look.at_ns, watts
+
+    def energy_mj(self, now_ns: int) -> float | None:
+        """The sum; None where power was never told, or not lately."""
+        return self._mj if self._last is not None and now_ns - self._last[0] <= STALE_NS else None
