@@ -94,9 +94,8 @@ def sample(
         observed = watch.stop()
     if energy and any(look.others for look in observed.looks):
         energy, unmetered = [], ["energy: other processes used the GPU, and its counter is of all of them"]
-    return Timed(
-        Samples.concat(parts), msgspec.structs.replace(observed, unobserved=list(dict.fromkeys([*observed.unobserved, *unmetered]))), energy
-    )
+    unobserved = list(dict.fromkeys([*observed.unobserved, *unmetered]))
+    return Timed(Samples.concat(parts), msgspec.structs.replace(observed, unobserved=unobserved), energy)
 
 
 def _energy(samplers: Mapping[str, Sampler], watch: Watch, shape: str, work: Work) -> Metered:

@@ -13,7 +13,7 @@ from pipeline.builders.trtexec.facts import RemoteWatch, machine_facts
 from pipeline.builders.trtexec.target import Target
 
 NVIDIA_SMI = """
-case "$*" in *clocks_throttle_reasons*) [ -n "$NEW_DRIVER" ] && { echo 'Field "clocks_throttle_reasons.active" is not a valid field'; exit 2; };; esac
+case "$*" in *clocks_throttle_reasons*) [ -n "$NEW_DRIVER" ] && { echo "not a valid field to query"; exit 2; };; esac
 case "$*" in
 *name,uuid*) echo "GPU A, GPU-1, 8.6, 580.1, Enabled"; echo "GPU B, GPU-2, 9.0, 580.1, Enabled";;
 *clocks.sm*_reasons.active*) case "$*" in *"-i 1"*) ;; *) exit 9;; esac
