@@ -122,12 +122,18 @@ class EngineParity(Part, frozen=True, kw_only=True):
     """`random`; `nan` or `inf`: one such value in the first row; `rows`: one row repeated."""
     max_rel: float
     """Largest difference between finite values, as a share of the oracle's largest."""
+    max_abs: float | None = None
+    """The same as it stands."""
+    tolerance: float | None = None
+    """Largest `max_rel` (and `rows_differ`) that agrees."""
     lost_nonfinite: int = 0
     """Values that are finite here and NaN or infinite in the oracle: sparse kernels skip products with zeros."""
     new_nonfinite: int = 0
     """Values that are NaN or infinite here and finite in the oracle."""
     rows_differ: float = 0.0
     """rows: largest difference between equal rows, as a share."""
+    note: str = ""
+    """What could not be compared: outputs of other shapes."""
     passed: bool
 
 

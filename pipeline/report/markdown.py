@@ -11,6 +11,8 @@ from pipeline.report.estimate_view import gpu_table
 from pipeline.report.ladder_view import LEGEND, engine_row, is_layer, layer_columns, layer_row, place
 from pipeline.report.masks_view import MASKS, mask_rows, summary
 from pipeline.report.next_step import next_step
+from pipeline.report.parity_view import LEGEND as PARITY_LEGEND
+from pipeline.report.parity_view import PARITY, parity_rows
 from pipeline.report.table import Column, md, md_table
 
 
@@ -67,10 +69,17 @@ def _measured(measured: Measurement) -> list[str]:
         "Ratios of latency": md_table(rows.RATIOS, rows.ratio_rows(measured)),
         "Latency": md_table(rows.TIMES, rows.time_rows(measured)),
         "Quality": md_table(rows.QUALITY, rows.quality_rows(measured.quality)),
+        "Energy": md_table(rows.ENERGY, rows.energy_rows(measured)),
+        "Parity of engines": _parity(measured),
         "Size": md_table(rows.SIZES, rows.size_rows(measured)),
         "Conditions": [f"- {md(text)}" for text in rows.conditions(measured)],
     }
     return [line for title, lines in sections.items() if lines for line in (f"## {title}", "", *lines, "")][:-1]
+
+
+def _parity(measured: Measurement) -> list[str]:
+    table = md_table(PARITY, parity_rows(measured))
+    return [*table, "", md(PARITY_LEGEND)] if table else []
 
 
 def _findings(findings: list[Finding]) -> list[str]:

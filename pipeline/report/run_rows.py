@@ -16,6 +16,7 @@ from pipeline.report.words import count, interval, number
 RULES = columns("outcome", "~rule", "found", ">n")
 TIMES = columns("arm", "shape", "metric", "of", "ms", ">sure", ">n", ">samples")
 RATIOS = columns("~arms", "shape", "metric", "of", "ratio", ">sure", ">n")
+ENERGY = columns("arm", "shape", "mJ per inference", ">sure", ">n", "~counted by")
 SIZES = columns("arm", "size", ">bytes", "~answers")
 QUALITY = columns("arm", "split", "on", "head", "~metric", ">value", ">n")
 
@@ -81,6 +82,11 @@ def by_metric_and_shape(measured: Measurement) -> list[tuple[str, list[list[str]
     for arm, shape, metric, *rest in time_rows(measured):
         found.setdefault(f"{metric} at {shape}", ([], []))[1].append([arm, *rest])
     return [(title, ratios, times) for title, (ratios, times) in found.items()]
+
+
+def energy_rows(measured: Measurement) -> list[list[str]]:
+    """Energy per inference of every arm at every shape, and what counted it."""
+    return [[one.arm, one.shape, *_estimate(one.millijoules), one.how] for one in measured.energy]
 
 
 def size_rows(measured: Measurement) -> list[list[str]]:

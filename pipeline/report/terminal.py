@@ -21,6 +21,8 @@ from pipeline.report.ladder_view import (
 )
 from pipeline.report.masks_view import beyond_magnitude, summary
 from pipeline.report.next_step import next_step
+from pipeline.report.parity_view import LEGEND as PARITY_LEGEND
+from pipeline.report.parity_view import PARITY, parity_rows
 from pipeline.report.table import columns, text_table
 from pipeline.report.words import count, wrapped
 
@@ -114,6 +116,9 @@ def _measured(measured: Measurement, width: int) -> list[str]:
         time_table = text_table(columns("~arm", "of", "ms", ">sure", ">n", ">samples"), times, width)
         tables.append([title, *ratio_table, *time_table])
     arms, sizes = rows.sizes_by_arm(measured)
+    tables.append(text_table(rows.ENERGY, rows.energy_rows(measured), width))
+    parity = text_table(PARITY, parity_rows(measured), width, gap=" ")
+    tables.append([*parity, *wrapped(PARITY_LEGEND, width)] if parity else [])
     tables.append(text_table(rows.QUALITY, rows.quality_rows(measured.quality), width))
     held = text_table(columns("bytes of", *(f">{arm}" for arm in arms)), [row[:-1] for row in sizes], width)
     tables.append([*held, *wrapped("; ".join(f"{row[0]}: {row[-1]}" for row in sizes), width)])

@@ -41,9 +41,23 @@ def compare(backend: Backend, engines: Engines, work: Work) -> list[EngineParity
                 profiles=engine.profiles or engines.profiles,
                 tolerance=parity.tolerance_of(str(engine.options["precision"]), tf32=section["tf32"], on_gpu=True),
                 strict_nans=section["strict_nans"],
+                fixed=_fixed(engine, work),
                 seed=work.seed,
             )
     return rows
+
+
+def _fixed(engine: Engine, work: Work) -> dict[str, list[int]]:
+    """Shapes of the file's inputs that have no dynamic axis: optimization profiles need not name them."""
+    from pipeline.builders.model_io import inputs_of
+
+    exported = next(arm for arm in work.record("export", OnnxArms).arms if arm.arm == engine.onnx_arm)
+    shapes = inputs_of(work.file("export", exported.model))
+    return {
+        name: [extent for extent in shape if isinstance(extent, int)]
+        for name, shape in shapes.items()
+        if all(isinstance(extent, int) and extent >= 0 for extent in shape)
+    }
 
 
 @contextmanager

@@ -69,6 +69,53 @@ def test_a_result_that_depends_on_the_samples_place_is_an_error():
     assert all(row.rows_differ > 0.1 and not row.passed for row in found)
 
 
+def test_the_figures_say_by_how_much_and_what_was_allowed():
+    off = [row for row in rows(lambda x: x @ WEIGHT + np.float32(0.5)) if row.probe == "random"]
+    assert all(row.max_abs == pytest.approx(0.5, rel=1e-4) and row.max_rel < row.max_abs and row.tolerance == 1e-4 for row in off)
+
+
+def test_outputs_of_another_shape_are_told_and_not_compared():
+    """As an output whose shape depends on data can be."""
+    shorter = [row for row in rows(lambda x: (x @ WEIGHT)[:, :3]) if row.probe == "random"]
+    assert not any(row.passed for row in shorter)
+    assert "y is [1, 3], the oracle's [1, 4]" in shorter[0].note
+    assert "y is [1, 3]" in failures(shorter)[0]
+
+
+def test_how_many_values_come_out_may_change_with_a_lost_nan():
+    def compared(**options: Any) -> dict[str, Any]:
+        losing = Function(lambda x: np.flatnonzero(np.isfinite(x)).astype(np.int64))
+        true = Function(lambda x: np.arange(x.size))
+        found = engine_parity("s", losing, {"o": true}, types=TYPES, profiles=PROFILES[:1], tolerance=1e-4, **options)
+        return {row.probe: row for row in found if row.shape == "opt"}
+
+    assert all(row.passed for row in compared().values())
+    assert compared()["nan"].note
+    assert not compared(strict_nans=True)["nan"].passed
+
+
+def test_only_outputs_that_follow_the_batch_are_held_against_their_rows():
+    other = Function(lambda x: np.arange(len(x) + 1, dtype=np.float32))
+    found = engine_parity("s", other, {"o": other}, types=TYPES, profiles=PROFILES, tolerance=1e-4)
+    assert all(row.passed and row.rows_differ == 0 for row in found)
+    total = Function(lambda x: np.float32(x.sum()))  # no axis at all
+    assert all(row.passed for row in engine_parity("s", total, {"o": total}, types=TYPES, profiles=PROFILES, tolerance=1))
+
+
+def test_an_input_without_a_dynamic_axis_is_fed_too():
+    shapes = []
+
+    class Two:
+        def run(self, feeds):
+            shapes.append({name: list(array.shape) for name, array in feeds.items()})
+            return {"y": feeds["x"] * feeds["mask"][:1, :1]}
+
+    types = {"x": "float32", "mask": "float32"}
+    assert engine_parity("s", Two(), {"o": Two()}, types=types, profiles=PROFILES[:1], tolerance=1, fixed={"mask": [3, 5]})
+    assert all(fed["mask"] == [3, 5] for fed in shapes)
+    assert {fed["x"][0] for fed in shapes} == {1, 8, 16}
+
+
 @pytest.mark.parametrize("kind", ["int64", "int32", "bool", "float16", "bfloat16"])
 def test_inputs_have_the_engines_types(kind):
     made = probes({"x": kind}, {"x": [2, 3]}, seed=0)
