@@ -110,8 +110,10 @@ class Totals(Part, frozen=True, kw_only=True):
     """One side as a whole."""
 
     layers: int
-    selected: int
-    """Layers that run a sparse tactic."""
+    selected: int | None
+    """Layers that run a sparse tactic; None where the side tells it of none."""
+    unknown: int = 0
+    """Layers of which it does not tell."""
     ms: float | None = None
     result: Literal["passed", "failed", "cut"] | None = None
     """How the build ended, where its log tells."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -13,6 +14,18 @@ class Rung(StrEnum):
     UNKNOWN = "unknown"
     DISPUTED = "disputed"
     NOT_APPLICABLE = "not-applicable"
+
+
+def tally(rungs: Iterable[Rung]) -> tuple[int | None, int]:
+    """How many are `yes`, and of how many that is not known: a count of layers of which nothing is known is None, never 0.
+
+    >>> tally([Rung.YES, Rung.NO, Rung.UNKNOWN]), tally([Rung.UNKNOWN, Rung.UNKNOWN]), tally([])
+    ((1, 1), (None, 2), (None, 0))
+    """
+    found = list(rungs)
+    unknown = sum(rung is Rung.UNKNOWN for rung in found)
+    told = any(rung not in (Rung.UNKNOWN, Rung.NOT_APPLICABLE) for rung in found)
+    return (sum(rung is Rung.YES for rung in found) if told else None), unknown
 
 
 class Step(StrEnum):

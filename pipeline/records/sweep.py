@@ -17,14 +17,20 @@ class SweepPoint(Part, frozen=True, kw_only=True):
     """Why there is none."""
     layers: int = 0
     """Layers that the tactic report names for the sparse arm."""
-    eligible: int = 0
-    selected: int = 0
+    eligible: int | None = None
+    """Of these; None where it is known of none, as on a backend without sparse kernels."""
+    eligible_unknown: int = 0
+    selected: int | None = None
+    """As `eligible`."""
+    selected_unknown: int = 0
     disputed: int = 0
     over_dense: Estimate | None = None
     """Latency of the sparse arm over the dense one, at the first measured shape, p50."""
     over_twin: Estimate | None = None
     """Over the arm of the same weights without the flag."""
     simulated: str | None = None
+    doubt: str | None = None
+    """Why the gain must not be believed: two loads of one plan were told apart."""
     outcome: str | None = None
     """The verdict of the point's run: pass, fail or inconclusive; None without one."""
 
@@ -32,7 +38,7 @@ class SweepPoint(Part, frozen=True, kw_only=True):
     def pays(self) -> str:
         """`yes` or `no` where the interval says so (and a GPU ran it), else `not decided`."""
         gain = self.over_dense
-        if gain is None or self.simulated or gain.low is None or gain.high is None:
+        if gain is None or self.simulated or self.doubt or gain.low is None or gain.high is None:
             return "not decided"
         return "yes" if gain.high < 1 else "no" if gain.low > 1 else "not decided"
 

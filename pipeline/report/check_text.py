@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pipeline.codes import get
 from pipeline.records.check import CheckedLayer, CheckReport, Outcome, RuleOutcome
-from pipeline.records.rung import Rung
+from pipeline.records.rung import Rung, tally
 from pipeline.report.table import columns, text_table
 from pipeline.report.words import safe, wrapped
 
@@ -37,7 +37,15 @@ def summary(report: CheckReport) -> str:
     totals, target = report.totals, report.target
     said = [f"{word} {value}" for word, value in (("SM", target.sm), ("TensorRT", target.tensorrt), ("typing", target.typing)) if value]
     where = " ".join(said) or "an unnamed target (--sm, --tensorrt, --typing)"
-    return f"{totals.two_four} of {totals.layers} layers are 2:4; eligible on {where}: {totals.eligible}"
+    return f"{totals.two_four} of {totals.layers} layers are 2:4; eligible on {where}: {_eligible(report)}"
+
+
+def _eligible(report: CheckReport) -> str:
+    """The number, and of how many layers it is not known: without a target little is."""
+    eligible, unknown = tally(layer.eligible for layer in report.layers)
+    if eligible is None:
+        return "unknown" if report.layers else "none"
+    return f"{report.totals.eligible} ({unknown} unknown)" if unknown else str(report.totals.eligible)
 
 
 def name(layer: CheckedLayer) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from pipeline.records.difference import Change, ChangeKind, DiffReport, Figure, LayerStability, Point, Side, Spread, StabilityReport
+from pipeline.records.difference import Change, ChangeKind, DiffReport, Figure, LayerStability, Point, Side, Spread, StabilityReport, Totals
 from pipeline.records.rung import Rung
 from pipeline.report.ladder_view import MARKS, place
 from pipeline.report.table import Column, columns, md, md_table, text_table
-from pipeline.report.words import count, interval, number, wrapped
+from pipeline.report.words import count, interval, number, told, wrapped
 
 Section = tuple[str, list[Column], list[list[str]]]
 """Title, columns, rows."""
@@ -72,13 +72,17 @@ def _diff_summary(report: DiffReport) -> list[str]:
     a, b = report.a_totals, report.b_totals
     hidden = sum(set(change.kinds) <= HIDDEN for change in report.changes)
     lines = [
-        f"layers {a.layers} -> {b.layers}, sparse {a.selected} -> {b.selected}"
+        f"layers {a.layers} -> {b.layers}, sparse {_selected(a)} -> {_selected(b)}"
         + (f", {number(a.ms)} -> {number(b.ms, 'ms')} ({report.times})" if report.times else ", no times on both sides"),
         f"{count(len(report.changes) - hidden, 'group')} of layers changed, {report.same} did not"
         + (f", {hidden} not told by one side" if hidden else ""),
     ]
     failed = [f"{side} FAILED: no engine came of it" for side, totals in (("A", a), ("B", b)) if totals.result == "failed"]
     return [*failed, *lines, *(f"note: {note}" for note in report.notes)]
+
+
+def _selected(totals: Totals) -> str:
+    return "unknown" if totals.selected is None else told(totals.selected, totals.unknown)
 
 
 def _diff_sections(report: DiffReport) -> list[Section]:
@@ -134,7 +138,10 @@ def _kernels(change: Change) -> list[str]:
 
 
 def _stability_summary(report: StabilityReport) -> list[str]:
-    changing = f"{count(report.changing, 'layer')} of {len(report.layers)} sparse in some builds, dense in others"
+    known = [item for item in report.layers if item.selected or item.dense]
+    changing = f"{count(report.changing, 'layer')} of {len(known)} sparse in some builds, dense in others"
+    hidden = len(report.layers) - len(known)
+    changing += f"; of {count(hidden, 'layer')} no build tells" if hidden else ""
     uneven = [f"not the same in all builds: {', '.join(report.environment)}"] if report.environment else []
     return [f"builds: {', '.join(report.builds)}", changing, *uneven]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.records.measurement import Estimate
 from pipeline.records.sweep import Sweep, SweepPoint
 from pipeline.report.table import columns, text_table
+from pipeline.report.words import told
 
 
 def sweep_text(sweep: Sweep, width: int) -> str:
@@ -13,6 +14,7 @@ def sweep_text(sweep: Sweep, width: int) -> str:
     titles = columns(*keys, ">eligible", ">selected", ">sparse/dense", ">sparse/twin", "pays")
     lines = text_table(titles, [[*point.settings.values(), *_cells(point)] for point in sweep.points], width)
     lines += [f"{_where(point)}: {point.error}" for point in sweep.points if point.error]
+    lines += [f"{_where(point)}: {point.doubt}" for point in sweep.points if point.doubt]
     simulated = next((point.simulated for point in sweep.points if point.simulated), None)
     if simulated:
         lines.append(f"simulated: {simulated}")
@@ -22,8 +24,9 @@ def sweep_text(sweep: Sweep, width: int) -> str:
 def _cells(point: SweepPoint) -> list[str]:
     if point.error:
         return ["-", "-", "-", "-", "failed"]
-    selected = f"{point.selected} of {point.layers}" + (f" ({point.disputed} disputed)" if point.disputed else "")
-    return [str(point.eligible), selected, _interval(point.over_dense), _interval(point.over_twin), point.pays]
+    eligible = told(point.eligible, point.eligible_unknown)
+    selected = told(point.selected, point.selected_unknown, of=point.layers, disputed=point.disputed)
+    return [eligible, selected, _interval(point.over_dense), _interval(point.over_twin), point.pays]
 
 
 def _interval(ratio: Estimate | None) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from pipeline import codes
-from pipeline.records.rung import Rung
+from pipeline.records.rung import Rung, tally
 from pipeline.records.tactics import Build, LoadedRun, TacticLayer, TacticReport
 
 MAX_TRUNCATED = 5
@@ -48,10 +48,20 @@ def totals(build: Build) -> str:
     """Counts of the build, and reasons by how often they hold."""
     counts = Counter(reason.code for layer in eligible_layers(build) if layer.selected is not Rung.YES for reason in layer.reasons)
     reasons = ", ".join(f"{code} {count}" for code, count in counts.most_common())
-    line = f"{len(build.eligible)} eligible, {len(build.selected)} selected, {len(build.disputed)} disputed"
+    parts = [_counted(build, build.eligible, [layer.eligible for layer in build.layers], "eligible")]
+    parts.append(_counted(build, build.selected, [layer.selected for layer in build.layers], "selected"))
+    line = ", ".join([*parts, f"{len(build.disputed)} disputed"])
     if build.skipped_tactics:
         line += f", {build.skipped_tactics} tactic(s) skipped"
     return f"{line} ({reasons})" if reasons else line
+
+
+def _counted(build: Build, names: Sequence[str], rungs: Sequence[Rung], word: str) -> str:
+    """`3 eligible`, and of how many layers it is not known; a summary that names no layer tells too."""
+    told, unknown = tally(rungs)
+    if told is None and not names and not (build.passes and not rungs):
+        return f"{word} not known"
+    return f"{len(names)} {word}" + (f" ({unknown} not known)" if unknown else "")
 
 
 def advice(build: Build) -> list[str]:

@@ -109,6 +109,19 @@ def interval(low: float | None, high: float | None) -> str:
     return "" if low is None and high is None else f"[{number(low)}, {number(high)}]"
 
 
+def told(many: int | None, unknown: int, *, of: int | None = None, disputed: int = 0) -> str:
+    """A count of layers as a cell: `-` where nothing is known, which is not 0.
+
+    >>> told(3, 0), told(3, 2, of=5), told(None, 5, of=5), told(0, 0, of=4, disputed=1)
+    ('3', '3 of 5 (2 unknown)', '-', '0 of 4 (1 disputed)')
+    """
+    if many is None:
+        return "-"
+    whole = str(many) if of is None else f"{many} of {of}"
+    more = [f"{number} {word}" for number, word in ((disputed, "disputed"), (unknown, "unknown")) if number]
+    return f"{whole} ({', '.join(more)})" if more else whole
+
+
 def count(many: int, one: str, more: str | None = None) -> str:
     """`1 layer`, `2 layers`."""
     return f"{many} {one if many == 1 else more or one + 's'}"

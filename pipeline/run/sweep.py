@@ -11,7 +11,7 @@ from typing import Any
 from pipeline.errors import SparsegateError
 from pipeline.records.evidence import Evidence, read_evidence
 from pipeline.records.measurement import Estimate
-from pipeline.records.rung import Rung
+from pipeline.records.rung import Rung, tally
 from pipeline.records.sweep import Sweep, SweepPoint
 
 RunPoint = Callable[[Sequence[str]], Path]
@@ -41,18 +41,29 @@ def outcome(settings: dict[str, str], evidence: Evidence, run: str) -> SweepPoin
     builds = evidence.tactics.builds if evidence.tactics else []
     layers = next((build.layers for build in builds if build.arm == "sparse"), [])
     measured = evidence.measure
+    eligible, eligible_unknown = tally(layer.eligible for layer in layers)
+    selected, selected_unknown = tally(layer.selected for layer in layers)
     return SweepPoint(
         settings=settings,
         run=run,
         layers=len(layers),
-        eligible=sum(layer.eligible is Rung.YES for layer in layers),
-        selected=sum(layer.selected is Rung.YES for layer in layers),
+        eligible=eligible,
+        eligible_unknown=eligible_unknown,
+        selected=selected,
+        selected_unknown=selected_unknown,
         disputed=sum(layer.selected is Rung.DISPUTED for layer in layers),
         over_dense=_ratio(evidence, "dense"),
         over_twin=_ratio(evidence, "twin"),
+        doubt=_doubt(evidence),
         simulated=measured.conditions.simulated if measured else None,
         outcome=str(evidence.gate.outcome) if evidence.gate and evidence.gate.rules else None,
     )
+
+
+def _doubt(evidence: Evidence) -> str | None:
+    controls = [r for r in (evidence.measure.ratios if evidence.measure else ()) if r.control and r.quantile == "p50"]
+    broken = next((r for r in controls if (r.ratio.low or 0) > 1 or (r.ratio.high is not None and r.ratio.high < 1)), None)
+    return f"the control {broken.arm}/{broken.over} leaves out 1 ({broken.metric}, {broken.shape})" if broken else None
 
 
 def _ratio(evidence: Evidence, over: str) -> Estimate | None:

@@ -234,8 +234,10 @@ def precision(form: str | None) -> str | None:
 
 
 def _totals(build: Build, clock: Clock | None) -> Totals:
-    selected = sum(tactic_class(layer) == "sparse" for layer in build.layers)
-    return Totals(layers=len(build.layers), selected=selected, ms=_ms(build.layers, clock), result=build.result)
+    classes = [tactic_class(layer) for layer in build.layers]
+    unknown = classes.count("unknown")
+    selected = None if unknown == len(classes) else classes.count("sparse")
+    return Totals(layers=len(build.layers), selected=selected, unknown=unknown, ms=_ms(build.layers, clock), result=build.result)
 
 
 def _by_time(change: Change) -> tuple[bool, float, str]:

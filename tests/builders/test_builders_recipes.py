@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import crafted_run as crafted
 import numpy as np
 import pytest
 from builder_cases import mlp
@@ -16,9 +17,10 @@ from pipeline.cli import group
 from pipeline.errors import StageError
 from pipeline.recipe import load_recipe
 from pipeline.records.measurement import Estimate
+from pipeline.records.rung import Rung
 from pipeline.records.sweep import Sweep, SweepPoint
 from pipeline.report.sweep_text import sweep_text
-from pipeline.run.sweep import points, run_sweep
+from pipeline.run.sweep import outcome, points, run_sweep
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 NAMES = ("resnet50-imagenet", "vit-b16", "remote-orin", "probe-onnx")
@@ -80,6 +82,33 @@ def test_the_table_says_where_it_begins_to_pay():
     assert "3 of 5" in text
     assert "0.850 [0.800, 0.900]" in text
     assert "break-even: 2:4 pays at 1 of 4 points, first at b=32" in text
+
+
+def test_what_is_not_known_is_no_zero():
+    """As on a backend without sparse kernels, or without a verbose log."""
+    known = SweepPoint(settings={"b": "1"}, layers=5, eligible=0, selected=0)
+    partly = SweepPoint(settings={"b": "2"}, layers=5, eligible=2, eligible_unknown=3, selected=1, selected_unknown=4)
+    lines = sweep_text(Sweep(recipe="r", points=[known, partly, SweepPoint(settings={"b": "3"})]), 100).splitlines()
+    assert lines[1].split()[:5] == ["1", "0", "0", "of", "5"]
+    assert "2 (3 unknown)  1 of 5 (4 unknown)" in lines[2]
+    assert lines[3].split() == ["3", "-", "-", "-", "-", "not", "decided"]
+
+
+def test_a_point_of_a_run_says_what_its_tactic_report_says():
+    unknown = crafted.engine_layer(crafted.BODY, eligible=Rung.UNKNOWN, timed=Rung.UNKNOWN, selected=Rung.UNKNOWN)
+    evidence = crafted.evidence(tactics=crafted.tactic_report(crafted.build("sparse", unknown)))
+    point = outcome({}, evidence, "r/1")
+    assert (point.layers, point.eligible, point.selected, point.eligible_unknown) == (1, None, None, 1)
+    assert outcome({}, crafted.evidence(), "r/1").selected == 1
+    assert outcome({}, crafted.on_onnxruntime(), "r/1").eligible is None
+
+
+def test_a_gain_under_a_broken_control_is_not_decided():
+    ratios = [crafted.ratio(0.9, 0.88, 0.93), crafted.ratio(1.05, 1.02, 1.08, arm="dense@again", control=True)]
+    point = outcome({"b": "1"}, crafted.evidence(measure=crafted.measurement(ratios=ratios)), "r/1")
+    assert point.pays == "not decided"
+    assert "b=1: the control dense@again/dense leaves out 1" in sweep_text(Sweep(recipe="r", points=[point]), 100)
+    assert outcome({}, crafted.evidence(), "r/1").pays == "yes"
 
 
 def test_made_up_times_pay_nowhere():
