@@ -69,7 +69,19 @@ def test_stability_of_builds_that_do_not_tell():
 )
 def test_a_check_without_a_target(rungs, words):
     layers = [
-        CheckedLayer(node=str(at), op="Conv", weight="w", operand=1, two_four=True, eligible=Rung(rung)) for at, rung in enumerate(rungs)
+        CheckedLayer(
+            node=str(at),
+            graph="",
+            op="Conv",
+            weight="w",
+            operand=1,
+            shape=[8, 8],
+            axis=1,
+            dtype="float16",
+            two_four=True,
+            eligible=Rung(rung),
+        )
+        for at, rung in enumerate(rungs)
     ]
     report = CheckReport(
         model=c.artifact(), target=Target(), layers=layers, totals=CheckTotals(layers=len(rungs), two_four=0, eligible=rungs.count("yes"))
