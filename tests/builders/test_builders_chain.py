@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,16 @@ SHORT = ("measure.seconds=0.1", "measure.rounds=3", "measure.layer_passes=1", "m
 
 
 @pytest.fixture
-def chain(quickstart_run: Any, standin: Any, tmp_path: Path) -> Any:
-    """Runs the quickstart's recipe on the stand-in, in a copy of its workspace: training and export come from the store."""
-    workspace = quickstart_run.copy(tmp_path / "workspace")
+def chain(exported: Any, standin: Any, tmp_path: Path) -> Any:
+    """Runs the recipe on the stand-in, in a copy of that workspace: training and export come from the store."""
+    workspace = tmp_path / "workspace"
+    shutil.copytree(exported.workspace, workspace)
 
     def go(version: str = "10.3.0", mode: str = "", last: str | None = "tactics", **build: Any) -> Any:
         options = standin(version, mode)
         settings = {"backend": "trtexec", "trtexec": options["trtexec"], **build}
-        overrides = [*quickstart_run.overrides, *SHORT, *(f"build.{key}={json.dumps(value)}" for key, value in settings.items())]
-        return run(quickstart_run.recipe, overrides=overrides, workspace=workspace, last=last)
+        overrides = [*exported.overrides, *SHORT, *(f"build.{key}={json.dumps(value)}" for key, value in settings.items())]
+        return run(exported.recipe, overrides=overrides, workspace=workspace, last=last)
 
     go.workspace = workspace
     return go

@@ -23,11 +23,11 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory, quickstart_run: Any) -> dict[str, Any]:
+def built(tmp_path_factory: pytest.TempPathFactory, exported: Any) -> dict[str, Any]:
     """Every graph through the path, with the flag and without it; the quickstart's own network as fp16 among them."""
     folder = tmp_path_factory.mktemp("rtx")
     quickstart = folder / "quickstart-fp16.onnx"
-    shapes = _half(quickstart_run.stage_folder("export") / "sparse.onnx", quickstart)
+    shapes = _half(exported.folder / "sparse.onnx", quickstart)
     extra = [("the quickstart's network as fp16", str(quickstart), {"profiles": [shapes], "precision": "fp16"})]
     done = subprocess.run(
         [sys.executable, str(HERE / "rtx_probe.py"), str(folder), json.dumps(extra)],

@@ -5,8 +5,10 @@ onnx and numpy are imported where they are needed: a timing process needs neithe
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import os
 import random
 import time
 from dataclasses import asdict, dataclass, field
@@ -150,23 +152,44 @@ def hash_of(text: str) -> int:
 
 
 def build(path: Path, *, sparse: bool, profiles: list[Any], version: str, cache: Path | None, only_cache: bool) -> Engine:
-    import onnx
-
-    path.read_bytes()
     try:
-        model = onnx.load(str(path))
+        facts, data = read(path)
     except Exception as error:  # noqa: BLE001 (whatever it was, the log says so)
         return Engine(b"", version, sparse, [], [], error=f"Failed to parse onnx file: {type(error).__name__}")
     known = set(json.loads(cache.read_text())) if cache and cache.is_file() and cache.stat().st_size else set()
     times = json.loads(cache.read_text()) if known else {}
-    inputs = _inputs(model)
-    made = Engine(onnx.ModelProto.SerializeToString(model), version, sparse, profiles, _layers(model, sparse, times), inputs, times)
+    inputs = {name: (kind, list(shape)) for name, (kind, shape) in facts["inputs"].items()}
+    made = Engine(data, version, sparse, profiles, _layers(facts["layers"], sparse, times), inputs, times)
     wrong = sorted({name for profile in profiles for name in profile} - set(inputs))
     if wrong:
         made.error = f'Cannot find input tensor with name "{wrong[0]}" in the network inputs!'
     if only_cache and len(times) > len(known) and known:
         made.error = "Timing cache miss"
     return made
+
+
+def read(path: Path) -> tuple[dict[str, Any], bytes]:
+    """What is used of an ONNX file, and the file with its weights inside.
+
+    A file that was read before is known by its bytes (folder STANDIN_CACHE): importing onnx takes longer than all else here.
+    """
+    beside = path.with_name(f"{path.name}.data")
+    digest = hashlib.sha256(path.read_bytes() + (beside.read_bytes() if beside.is_file() else b"")).hexdigest()
+    folder = os.environ.get("STANDIN_CACHE")
+    kept = Path(folder, digest) if folder else None
+    if kept is not None and kept.with_suffix(".json").is_file():
+        return json.loads(kept.with_suffix(".json").read_text()), kept.with_suffix(".onnx").read_bytes()
+    import onnx
+
+    model = onnx.load(str(path))
+    facts = {"inputs": _inputs(model), "layers": _weighted(model)}
+    data: bytes = model.SerializeToString()
+    if kept is not None:
+        for suffix, content in ((".onnx", data), (".json", json.dumps(facts).encode())):  # the one that is looked for comes last
+            part = kept.with_suffix(f"{suffix}.{os.getpid()}")
+            part.write_bytes(content)
+            part.rename(kept.with_suffix(suffix))
+    return facts, data
 
 
 def _inputs(model: Any) -> dict[str, tuple[str, list[int]]]:
@@ -188,7 +211,8 @@ def load(path: Path) -> Engine | None:
     return Engine(onnx=model, **fields)
 
 
-def _layers(model: Any, sparse: bool, times: dict[str, dict[str, float]]) -> list[Layer]:
+def _weighted(model: Any) -> list[dict[str, Any]]:
+    """The nodes that multiply by a weight, each with the ReLU that follows it."""
     from onnx import numpy_helper
 
     graph = model.graph
@@ -203,12 +227,18 @@ def _layers(model: Any, sparse: bool, times: dict[str, dict[str, float]]) -> lis
         following = after.get(node.output[0])
         if following is not None and following.op_type == "Relu":
             nodes.append(following.name or following.output[0])
-        name = " + ".join(nodes)
-        two_four = _two_four(weight, AXIS[node.op_type](node))
+        found.append({"nodes": nodes, "two_four": _two_four(weight, AXIS[node.op_type](node)), "size": weight.size})
+    return found
+
+
+def _layers(weighted: list[dict[str, Any]], sparse: bool, times: dict[str, dict[str, float]]) -> list[Layer]:
+    found = []
+    for item in weighted:
+        name, two_four = " + ".join(item["nodes"]), item["two_four"]
         key = f"{name}:{sparse}:{two_four}"
         if key not in times:
-            times[key] = _tune(weight, two_four and sparse)
-        layer = Layer(name, nodes, two_four, times[key])
+            times[key] = _tune(item["size"], two_four and sparse)
+        layer = Layer(name, item["nodes"], two_four, times[key])
         layer.tactic = min(layer.times, key=layer.times.__getitem__)
         found.append(layer)
     return found
@@ -223,14 +253,14 @@ def _two_four(weight: Any, axis: int) -> bool:
     return bool(((groups != 0).sum(axis=1) <= 2).all())
 
 
-def _tune(weight: Any, sparse: bool) -> dict[str, float]:
+def _tune(size: int, sparse: bool) -> dict[str, float]:
     """Made-up times: sparse is 20 % faster on big weights and slower on small ones, with the noise of tuning."""
     rng = random.Random(time.time_ns())
-    base = 0.02 + weight.size * 1e-7
+    base = 0.02 + size * 1e-7
     found = {
         f"sm80_xmma_fprop_implicit_gemm_f16f16_tilesize{tile}_tensor16x8x16": base * rng.uniform(1.0, 1.03) for tile in ("128x64", "64x64")
     }
     if sparse:
-        factor = 0.8 if weight.size >= 512 else 1.2
+        factor = 0.8 if size >= 512 else 1.2
         found["sm80_xmma_fprop_sparse_conv_f16f16_tilesize128x64_sptensor16x8x32"] = base * factor * rng.uniform(1.0, 1.03)
     return found
