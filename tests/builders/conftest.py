@@ -13,13 +13,13 @@ import pytest
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "quickstart.yaml"
 LIGHT = (
-    "train.dense.epochs=1",
-    "train.finetune.epochs=1",
+    "train.dense.epochs=0",
+    "train.finetune.epochs=0",
     "train.masks.proposer=sparsegate",
-    "data.args={select: 64, test: 96}",
+    "data.args={select: 64, test: 64}",
     "gate.rules=[{kind: latency, over: dense, at_most: 1.1}, {kind: quality, over: dense, drop_at_most: 0.5}]",
 )
-"""The quickstart's network, hardly trained and on fewer samples: what is proven here is the way of its files, not its accuracy."""
+"""The quickstart's network, untrained and on fewer samples: what is proven here is the way of its files, not its accuracy."""
 STANDIN = Path(__file__).parent / "standin" / "trtexec.py"
 PROGRAMS = {
     # what ssh does to its command: the words are joined with blanks, and a shell reads the result

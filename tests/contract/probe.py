@@ -13,7 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import running
 import tensorrt as trt
+from ducks import duck
 
 from pipeline.builders import versions
 from pipeline.builders.options import read_options
@@ -22,24 +24,6 @@ from pipeline.builders.tensorrt.logger import LogFile
 from pipeline.builders.tensorrt.plan import serialize
 from pipeline.builders.tensorrt.request import PlanRequest
 from pipeline.errors import SparsegateError
-
-
-def duck(true_class: type) -> type:
-    """A base class that refuses every public attribute that `true_class` lacks, for reading and for setting."""
-    names = set(dir(true_class))
-
-    class Duck:
-        def __getattribute__(self, name: str) -> Any:
-            if not name.startswith("_") and name not in names:
-                raise AttributeError(f"{true_class.__name__} of TensorRT {trt.__version__} has no {name}")
-            return object.__getattribute__(self, name)
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if not name.startswith("_") and name not in names:
-                raise AttributeError(f"{true_class.__name__} of TensorRT {trt.__version__} has no {name}")
-            object.__setattr__(self, name, value)
-
-    return Duck
 
 
 class Config(duck(trt.IBuilderConfig)):  # type: ignore[misc]
@@ -212,6 +196,7 @@ def main() -> None:
     Path("fail").touch()
     with tempfile.TemporaryDirectory() as scratch:
         answers["none"] = run_case({"options": {}, "sparse": True, "precision": "fp32"}, Path(scratch))
+    answers["session"] = running.answers()
     print(json.dumps(answers))
 
 

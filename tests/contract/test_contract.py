@@ -223,6 +223,23 @@ def test_the_log_has_the_raw_severity_and_words(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_outputs_whose_shape_depends_on_data_come_through_an_allocator(version):
+    found = answers(version)["session"]
+    assert [run["y"] for run in found["runs"]] == [[1, 2, 3], list(range(1, 13)), []]
+    assert all(run["z"] for run in found["runs"])  # the output of a known shape beside it
+    assert found["settings"]["cuda_graph"] == "off"  # asked for, and not possible
+    assert found["timed"] == {"gpu_compute": 4, "enqueue": 4, "host_latency": 4}
+    assert found["profile"] == {"nonzero": [0.5, 0.5]}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_allocator_answers_what_the_version_asks(version):
+    found = answers(version)["session"]
+    assert {"reallocate_output", "notify_shape"} <= set(found["allocator"])
+    assert set(found["lacking"]) <= ({"reallocate_output_async"} if parse_version(version) < (10, 0) else set())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_every_name_in_our_code_exists_in_the_versions_that_reach_it(version):
     exists, number = answers(version)["exists"], parse_version(version)
     reach = {"explicit batch": number < (10, 0), **{name: row.in_version(number) for name, row in ABILITIES.items()}}

@@ -185,6 +185,36 @@ def test_engines_agree_with_their_oracles_and_leave_their_record(engines, models
     assert parity.failures(rows) == []
 
 
+def test_a_shape_that_depends_on_data_is_known_after_the_run(gpu, tmp_path):
+    """NonZero: how many values come out is in the values; many, few and none, and against ONNX Runtime."""
+    shape = ["batch", 64]
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["r"], name="relu"), helper.make_node("NonZero", ["r"], ["where"], name="nonzero")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("where", TensorProto.INT64, [2, "found"])],
+    )
+    model = tmp_path / "nonzero.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), str(model))
+    profiles = [{"x": {"min": [1, 64], "opt": [4, 64], "max": [8, 64]}}]
+    request = ArmRequest(arm="dense", repeat=1, onnx=model, onnx_arm="dense", sparse_weights=False, precision="fp32", profiles=profiles)
+    made, oracle = backend("tensorrt", {"cuda_graph": True}), backend("onnxruntime", {})
+    engine = made.build(request, tmp_path / "trt")
+    session, ort = made.load(engine, tmp_path / "trt"), oracle.load(oracle.build(request, tmp_path / "ort"), tmp_path / "ort")
+    noise = np.random.default_rng(2).standard_normal((4, 64)).astype(np.float32)
+    one = np.zeros((4, 64), np.float32)
+    one[3, 5] = 1
+    for x in (noise, np.abs(noise) + 1, one, np.zeros_like(one), noise[:1]):
+        np.testing.assert_array_equal(session.run({"x": x})["where"], np.stack(np.nonzero(np.maximum(x, 0))))
+    sampler = session.sampler({"x": noise})
+    assert sampler.settings["cuda_graph"] == "off"  # such a run cannot be captured
+    assert (sampler.block(20)["gpu_compute"] > 0).all()
+    rows = parity.engine_parity("dense", session, {"onnxruntime": ort}, types=engine.inputs, profiles=profiles, tolerance=1e-4)
+    session.close()
+    ort.close()
+    assert all(row.passed for row in rows if row.probe in ("random", "rows")), rows
+
+
 def test_a_plan_of_another_version_is_not_loaded(engines):
     made, built, folder = engines
     other = msgspec.structs.replace(built["twin#1"], built_with={**built["twin#1"].built_with, "tensorrt": "8.6.0"})
