@@ -82,18 +82,20 @@ def bench(job: Job, plan: Plan, alpha: float, folder: Path | None = None, progre
     backend = builders.backend(job.backend, job.options)
     reference = next(iter(job.models))
     again = latency.control_of(reference)
-    watch = backend.watch()
     parts, shapes = [], {}
-    with tempfile.TemporaryDirectory(prefix="sparsegate-bench-") as scratch:
-        engines = {} if job.processes else {name: _engine(backend, name, file, Path(scratch)) for name, file in job.models.items()}
-        for batch in job.batches:
-            shape = f"batch={batch}"
-            feeds = {name: _feeds(file, batch, job) for name, file in job.models.items()}
-            shapes[shape] = {name: list(array.shape) for name, array in feeds[reference].items()}
-            with ExitStack() as stack:
-                arms = _commands(job, batch, stack) if job.processes else _loaded(backend, engines, feeds, Path(scratch), stack)
-                parts.append(latency.sample(arms, shape=shape, plan=plan, seed=job.seed, progress=progress))
-    seen = watch.stop()
+    watch = backend.watch()
+    try:
+        with tempfile.TemporaryDirectory(prefix="sparsegate-bench-") as scratch:
+            engines = {} if job.processes else {name: _engine(backend, name, file, Path(scratch)) for name, file in job.models.items()}
+            for batch in job.batches:
+                shape = f"batch={batch}"
+                feeds = {name: _feeds(file, batch, job) for name, file in job.models.items()}
+                shapes[shape] = {name: list(array.shape) for name, array in feeds[reference].items()}
+                with ExitStack() as stack:
+                    arms = _commands(job, batch, stack) if job.processes else _loaded(backend, engines, feeds, Path(scratch), stack)
+                    parts.append(latency.sample(arms, shape=shape, plan=plan, seed=job.seed, progress=progress))
+    finally:  # what it started may be on another machine
+        seen = watch.stop()
     samples = latency.Samples.concat(parts)
     pairs = [(name, reference) for name in [*job.models, *job.commands] if name != reference]
     return Measurement(

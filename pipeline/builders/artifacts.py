@@ -15,6 +15,15 @@ def engine_stem(request: ArmRequest) -> str:
     return request.arm if request.repeat == 1 else f"{request.arm}-{request.repeat}"
 
 
+PRODUCTS = (".plan", ".layers.json", ".cache")
+
+
+def clear(folder: Path, stem: str) -> None:
+    """Remove what a broken-off build left: a build that is resumed must neither start from its cache nor take its plan for its own."""
+    for suffix in PRODUCTS:
+        (folder / f"{stem}{suffix}").unlink(missing_ok=True)
+
+
 def check_plan(engine: Engine, folder: Path) -> Path:
     """Path of the engine's plan, after its bytes were compared with the recorded digest.
 

@@ -200,6 +200,14 @@ GOOD: dict[str, Graph] = {
     ),
     "weights in another file": Graph(external),
 }
+
+
+def shape_input(path: Path) -> None:
+    values = [helper.make_tensor_value_info("x", F32, [4, 8]), helper.make_tensor_value_info("to", TensorProto.INT64, [2])]
+    graph = helper.make_graph([node("Reshape", "x to", "y")], "g", values, [helper.make_tensor_value_info("y", F32, ["a", "b"])], [])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10), str(path))
+
+
 BAD: dict[str, Graph] = {
     "an operator of another domain": Graph(
         lambda path: save(path, [helper.make_node("Mine", ["x"], ["y"], name="mine", domain="our.domain")], {"x": [4]}, ["y"], {}),
@@ -220,6 +228,9 @@ BAD: dict[str, Graph] = {
         simple([node("Gemm", "x w", "y", transB=1)], {"x": [8, 128]}, ["y"], {"w": weight(64, 128)}),
         error="TensorRT built no engine (node Gemm_y)",
         options={"compute_capabilities": ["7.5"]},
+    ),
+    "an input whose values are a shape": Graph(
+        shape_input, profile("to", [2], [2], [2]), error="the values of to are a shape, and build.profiles gives shapes alone"
     ),
     "a compute capability that it does not know": Graph(conv(), error="builds nothing for", options={"compute_capabilities": ["9.0"]}),
 }

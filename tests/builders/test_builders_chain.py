@@ -18,7 +18,7 @@ from pipeline.records.rung import Rung, Step
 from pipeline.records.verdict import RuleResult
 from pipeline.run import all_runs, run
 
-SHORT = ("measure.seconds=0.1", "measure.rounds=3", "measure.layer_passes=1", "measure.parity=false")
+SHORT = ("measure.seconds=0.1", "measure.rounds=3", "measure.layer_passes=1", "measure.parity=false", "build.repeats=1")
 
 
 @pytest.fixture

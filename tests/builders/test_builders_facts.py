@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.builders.trtexec.facts import RemoteWatch, machine_facts
+from pipeline.builders.trtexec.facts import RemoteWatch, clock_warnings, machine_facts
 from pipeline.builders.trtexec.target import Target
 
 NVIDIA_SMI = """
@@ -103,6 +103,32 @@ def test_a_tool_that_does_not_exist_counts_nothing(tools):
     watch = RemoteWatch(tools(), 0, jetson=True, tag="t", doubts=[])
     assert watch.energy_mj() is None
     watch.stop()
+
+
+JETSON_CLOCKS = """
+echo "cpu0: Online=1 Governor=schedutil MinFreq=729600 MaxFreq=2201600 CurrentFreq=729600"
+echo "GPU MinFreq=306000000 MaxFreq=$MAX CurrentFreq=306000000"
+echo "EMC MinFreq=204000000 MaxFreq=3199000000 CurrentFreq=2133000000 FreqOverride=0"
+"""
+
+
+@pytest.mark.parametrize(("highest", "loose"), [("1300500000", True), ("306000000", False)])
+def test_a_jetson_whose_clocks_are_not_pinned_is_told_before_tuning(tools, monkeypatch, highest, loose):
+    monkeypatch.setenv("MAX", highest)
+    target = tools(jetson_clocks="")
+    tool = Path(target.prefix[1].partition("=")[2].partition(":")[0]) / "jetson_clocks"
+    tool.write_text(f"#!/bin/sh{JETSON_CLOCKS}")
+    tool.chmod(0o755)
+    facts = {"jetson": "NVIDIA Jetson AGX Orin", **machine_facts(target, device=0)}
+    said = clock_warnings(target, 0, facts)
+    assert bool(said) == loose
+    assert not loose or "between 306000000 and 1300500000 Hz: sudo jetson_clocks" in said[0]
+
+
+def test_one_look_before_tuning(tools):
+    once = 'case "$*" in *-lms*) exit 9;; *clocks.sm*) echo "1410, 1593, 45, 210.5, 0x0000000000000020";; *) echo "0x0";; esac'
+    assert clock_warnings(tools(nvidia_smi=once), 1, {}) == ["the GPU was slowed down: thermal slowdown"]
+    assert clock_warnings(tools(nvidia_smi="exit 1"), 1, {}) == []
 
 
 def test_a_jetson_is_watched_by_tegrastats(tools):

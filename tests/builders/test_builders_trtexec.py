@@ -100,6 +100,45 @@ def test_a_replay_that_misses_fails_where_the_version_can(standin, tmp_path):
         build(standin(timing_cache="replay", timing_cache_from=str(tmp_path / "a")), other, tmp_path / "b")
 
 
+def test_a_replay_that_cannot_fail_on_a_miss_says_so(standin, model, tmp_path):
+    build(standin("8.6.1"), model, tmp_path / "a")
+    _, second = build(standin("8.6.1", timing_cache="replay", timing_cache_from=str(tmp_path / "a")), model, tmp_path / "b")
+    assert any("cannot fail on a timing-cache miss" in note for note in second.notes)
+
+
+def test_a_build_takes_nothing_of_a_broken_off_one(standin, model, tmp_path):
+    """A run that is resumed builds into the folder where the last one was broken off."""
+    out = tmp_path / "out"
+    out.mkdir()
+    for suffix in (".plan", ".cache", ".layers.json"):
+        (out / f"sparse{suffix}").write_text("of another build")
+    made = backend("trtexec", standin())
+    made.describe()
+    standin(mode="no-plan")
+    with pytest.raises(StageError, match="there is no plan"):
+        made.build(request(model), out)
+    (out / "sparse.cache").write_text("of another build")  # the stand-in could not read it
+    standin()
+    engine = made.build(request(model), out)
+    assert "timing_cache_sha256_before" not in engine.options
+
+
+def test_gpus_are_counted_as_their_facts_are(standin, model, tmp_path):
+    """nvidia-smi counts GPUs along the bus; CUDA begins with the fastest one unless it is told."""
+    build(standin(), model, tmp_path / "out")
+    assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in (tmp_path / "out" / "sparse.reproduce.sh").read_text()
+    assert "--device=0" in (tmp_path / "out" / "sparse.reproduce.sh").read_text()
+
+
+def test_the_targets_clocks_are_looked_at_before_tuning(standin, programs, model, tmp_path, monkeypatch):
+    tool = programs / "nvidia-smi"
+    tool.write_text('#!/bin/sh\ncase "$*" in *clocks.sm*) echo "300, 1593, 91, 60.1, 0x0000000000000040";; *) echo "0x0";; esac\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    _, engine = build(standin(), model, tmp_path / "out")
+    assert engine.notes[0] == "before tuning: the GPU was slowed down: thermal slowdown (hardware)"
+
+
 def test_a_replay_without_a_recorded_cache_is_refused(standin, model, tmp_path):
     with pytest.raises(InputError, match="no timing cache to replay"):
         build(standin(timing_cache="replay", timing_cache_from=str(tmp_path)), model, tmp_path / "b")

@@ -90,7 +90,7 @@ class Network(duck(trt.INetworkDefinition)):  # type: ignore[misc]
         self.num_layers, self.num_outputs, self.num_inputs = 3, 1, 1
 
     def get_input(self, index: int) -> Any:
-        return SimpleNamespace(name="x", shape=(-1, 32))
+        return SimpleNamespace(name="x", shape=(-1, 32), is_shape_tensor=False)
 
 
 class Parser(duck(trt.OnnxParser)):  # type: ignore[misc]

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pipeline import api
 from pipeline.benching import Job, named, random_feeds
+from pipeline.builders.onnxruntime import OnnxRuntime, Unwatched
 from pipeline.cli import group, main
 from pipeline.errors import InputError
 from pipeline.latency import Plan, Samples
@@ -100,6 +101,22 @@ def test_bad_input_is_one_message_and_exit_code_2(models, tmp_path, capsys):
             main(["bench", *map(str, args)])
         assert stopped.value.code == 2, args
         assert "Traceback" not in capsys.readouterr().err
+
+
+def test_the_watch_is_ended_where_timing_fails(models, monkeypatch):
+    """It may be a program on another machine, which nothing else would end."""
+    ended = []
+
+    class Watch(Unwatched):
+        def stop(self):
+            ended.append(True)
+            return super().stop()
+
+    monkeypatch.setattr(OnnxRuntime, "watch", lambda self: Watch())
+    monkeypatch.setattr("pipeline.latency.sample", lambda *args, **more: 1 / 0, raising=False)
+    with pytest.raises(ZeroDivisionError):
+        bench(models[0], *FAST)
+    assert ended == [True]
 
 
 def test_arms_are_named_after_their_files(tmp_path):

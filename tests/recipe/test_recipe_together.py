@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.recipe.schema import Build
+
 MINIMAL = "name: small\nmodel: {python: 'm.py:build'}\ndata: {digits: true}\n"
 
 
@@ -25,6 +27,21 @@ def test_keys_that_contradict_each_other_are_found(problems, text, place, says):
     assert len(found) == 1
     assert found[0].startswith(f"{place}: ")
     assert says in found[0]
+
+
+@pytest.mark.parametrize(
+    ("build", "repeats"),
+    [
+        ({"backend": "tensorrt"}, 3),
+        ({"backend": "trtexec", "preset": "release"}, 3),
+        ({"backend": "tensorrt", "preset": "diagnose"}, 1),
+        ({"backend": "tensorrt", "repeats": 1}, 1),
+        ({"backend": "tensorrt-rtx"}, 1),  # its plans are the same to the byte
+        ({}, 1),
+    ],
+)
+def test_a_release_that_times_tactics_is_built_three_times(build, repeats):
+    assert Build(**build).repeats == repeats
 
 
 def test_heads_of_model_and_data_must_agree(problems):

@@ -11,6 +11,7 @@ from pipeline.builders.options import TensorRTOptions
 from pipeline.builders.versions import Version, has
 from pipeline.errors import InputError, StageError
 
+NO_MISS_ERROR = "this version cannot fail on a timing-cache miss: a tactic that the cache lacks was timed anew without a word"
 RECORD_FIRST = "give the folder of a build made with timing_cache: record"
 
 

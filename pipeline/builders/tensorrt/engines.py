@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.builders import profiles
-from pipeline.builders.artifacts import engine_stem
+from pipeline.builders.artifacts import clear, engine_stem
 from pipeline.builders.base import ArmRequest
 from pipeline.builders.model_io import dynamic_inputs, input_types, inputs_of
 from pipeline.builders.options import TensorRTOptions
@@ -26,6 +26,7 @@ def build_engine(library: Library, request: ArmRequest, options: TensorRTOptions
     """
     profiles.check_profiles(request.profiles, inputs_of(request.onnx))
     folder.mkdir(parents=True, exist_ok=True)
+    clear(folder, engine_stem(request))
     plan = PlanRequest(
         library=library.name,
         onnx=str(request.onnx.resolve()),

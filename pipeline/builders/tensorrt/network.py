@@ -59,5 +59,17 @@ def _sentence(error: Any) -> str:
 
 
 def inputs_of(network: Any) -> dict[str, list[int]]:
-    """Shape by input name, -1 where an axis is dynamic."""
-    return {tensor.name: list(tensor.shape) for tensor in (network.get_input(index) for index in range(network.num_inputs))}
+    """Shape by input name, -1 where an axis is dynamic.
+
+    Raises:
+        InputError: an input whose values are a shape: a profile gives shapes, and such an input needs values.
+    """
+    tensors = [network.get_input(index) for index in range(network.num_inputs)]
+    values = [tensor.name for tensor in tensors if tensor.is_shape_tensor]
+    if values:
+        raise InputError(
+            f"the values of {', '.join(values)} are a shape, and build.profiles gives shapes alone",
+            where="ONNX inputs",
+            hint="make them constants of the file (onnxsim, polygraphy surgeon sanitize --override-input-shapes)",
+        )
+    return {tensor.name: list(tensor.shape) for tensor in tensors}

@@ -98,7 +98,7 @@ def serialize(
     if plan is None:
         raise no_plan(log, stopped())
     data = bytes(plan)
-    notes = [] if versions.has("error on cache miss", version) or request.options.cache_mode != "replay" else [NO_MISS_ERROR]
+    notes = [] if versions.has("error on cache miss", version) or request.options.cache_mode != "replay" else [cache.NO_MISS_ERROR]
     return {
         "plan": data,
         "flags": set_flags,
@@ -107,9 +107,6 @@ def serialize(
         "cache_after": _save_cache(made, library, request),
         "notes": notes,
     }
-
-
-NO_MISS_ERROR = "this version cannot fail on a timing-cache miss: a tactic that the cache lacks was timed anew without a word"
 
 
 def no_plan(log: LogFile, stopped: bool) -> StageError:

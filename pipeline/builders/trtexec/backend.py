@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pipeline.builders.artifacts import check_plan
 from pipeline.builders.base import ArmRequest
 from pipeline.builders.layer_nodes import onnx_nodes
@@ -15,7 +17,7 @@ from pipeline.builders.options import TensorRTOptions, read_options, timing_sett
 from pipeline.builders.tensorrt import cache
 from pipeline.builders.tensorrt.backend import check_fits
 from pipeline.builders.trtexec.build import build_engine
-from pipeline.builders.trtexec.facts import RemoteWatch, machine_facts
+from pipeline.builders.trtexec.facts import RemoteWatch, clock_warnings, machine_facts
 from pipeline.builders.trtexec.process import ask_version
 from pipeline.builders.trtexec.session import TrtexecSession
 from pipeline.builders.trtexec.target import Target
@@ -71,8 +73,10 @@ class Trtexec:
         )
 
     def build(self, request: ArmRequest, folder: Path, progress: Progress = silent) -> Engine:
-        """Build one engine; errors as `build.build_engine`."""
-        return build_engine(self.target, self.options, request, folder, self.describe(), progress)
+        """Build one engine, after a look at the target's clocks; errors as `build.build_engine`."""
+        warnings = [f"before tuning: {text}" for text in clock_warnings(self.target, self.options.device, self._described)]
+        engine = build_engine(self.target, self.options, request, folder, self.describe(), progress)
+        return msgspec.structs.replace(engine, notes=[*warnings, *engine.notes])
 
     def load(self, engine: Engine, folder: Path) -> TrtexecSession:
         """Bring a plan to the target, after its digest, TensorRT's version and the GPU were compared with those of its build."""

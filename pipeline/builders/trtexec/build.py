@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.builders import profiles, versions
-from pipeline.builders.artifacts import engine_stem
+from pipeline.builders.artifacts import clear, engine_stem
 from pipeline.builders.base import ArmRequest
 from pipeline.builders.model_io import copy_whole, dynamic_inputs, input_types, inputs_of
 from pipeline.builders.options import TensorRTOptions
@@ -18,7 +18,7 @@ from pipeline.builders.tensorrt import cache
 from pipeline.builders.tensorrt.engines import recorded_options
 from pipeline.builders.trtexec import flags, process
 from pipeline.builders.trtexec.script import write_script
-from pipeline.builders.trtexec.target import Target
+from pipeline.builders.trtexec.target import IN_BUS_ORDER, Target
 from pipeline.errors import StageError
 from pipeline.progress import Progress
 from pipeline.records.artifact import Artifact
@@ -113,10 +113,12 @@ def build_engine(
     versions.check(options, request.precision, version)
     profiles.check_profiles(request.profiles, inputs_of(request.onnx))
     folder.mkdir(parents=True, exist_ok=True)
+    clear(folder, engine_stem(request))
     with tempfile.TemporaryDirectory(prefix="sparsegate-") as scratch:
         job = Job(target, options, request, folder, Path(scratch))
         said, before = job.cache_flags(version)
         command = [
+            *IN_BUS_ORDER,
             options.trtexec,
             *flags.say("model", version, job.model()),
             *flags.say("save plan", version, job.there(".plan")),
@@ -157,6 +159,8 @@ def _dynamic(request: ArmRequest) -> list[profiles.ProfileShapes]:
 def _record(job: Job, finished: process.Finished, before: str, described: dict[str, str], seconds: float) -> Engine:
     request, kept = job.request, job.here(".cache")
     notes = finished.notes()
+    if job.options.cache_mode == "replay" and not versions.has("error on cache miss", versions.parse_version(finished.version)):
+        notes.append(cache.NO_MISS_ERROR)
     if job.options.cache_mode == "replay" and (source := cache.source_of(job.options, job.stem)):
         notes.append(cache.compare_tactics(source.with_name(f"{job.stem}.layers.json"), job.here(".layers.json")))
     return Engine(
@@ -189,7 +193,7 @@ FILE_FLAGS = ("--onnx=", "--saveEngine=", "--exportLayerInfo=", "--timingCacheFi
 
 def _without_files(command: Sequence[str]) -> list[str]:
     """The flags that shaped the plan: paths differ from run to run and are in reproduce.sh."""
-    return [word for word in command[1:] if not word.startswith(FILE_FLAGS)]
+    return [word for word in command if word.startswith("-") and not word.startswith(FILE_FLAGS)]
 
 
 def _artifact(job: Job, suffix: str) -> Artifact | None:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pipeline.builders.trtexec.hops import argv
 from pipeline.builders.trtexec.target import END_PID, REMEMBER_PID, Target
@@ -38,6 +38,8 @@ ENERGY_SOURCES = {
 }
 STALE_NS = 2_000_000_000
 """A tool that was silent for so long has ended, or the connection has."""
+JETSON_GPU = re.compile(r"\bGPU MinFreq=(?P<low>\d+) MaxFreq=(?P<high>\d+)")
+"""How `jetson_clocks --show` tells between what the GPU's clock may move; pinned where the two are equal."""
 TEGRA_FORMS: tuple[tuple[str, re.Pattern[str], float], ...] = (
     ("sm_clock_mhz", re.compile(r"GR3D_FREQ \d+%@\[?(\d+)"), 1.0),
     ("memory_clock_mhz", re.compile(r"EMC_FREQ \d+%@(\d+)"), 1.0),
@@ -79,6 +81,17 @@ def read_tegra(line: str) -> Look | None:
     """One line of tegrastats, which tells no throttle reasons; None for a line that is not one."""
     found = {name: float(match.group(1)) * factor for name, form, factor in TEGRA_FORMS if (match := form.search(line))}
     return Look(at_ns=time.perf_counter_ns(), figures=found) if found else None
+
+
+def clock_warnings(target: Target, device: int, facts: Mapping[str, str]) -> list[str]:
+    """What one look at the target says against tuning on it now; empty where it tells nothing."""
+    if "jetson" in facts:
+        pinned = JETSON_GPU.search(facts.get("jetson_clocks", ""))
+        loose = pinned is not None and pinned["low"] != pinned["high"]
+        return [f"the GPU's clock moves between {pinned['low']} and {pinned['high']} Hz: sudo jetson_clocks"] if pinned and loose else []
+    answer = target.run(["sh", "-c", WATCH_SMI.replace(" -lms 200", ""), "sh", str(device)]).stdout.decode(errors="replace")
+    looks = [look for line in answer.splitlines() if (look := read_smi(line)) is not None]
+    return observation(looks).warnings
 
 
 class RemoteWatch:

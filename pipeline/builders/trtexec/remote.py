@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.builders.tensorrt.dtypes import numpy_dtype
 from pipeline.builders.trtexec.hops import argv
-from pipeline.builders.trtexec.target import Target
+from pipeline.builders.trtexec.target import IN_BUS_ORDER, Target
 from pipeline.errors import StageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class RemoteRunner:
         script = target.push(RUNNER, "sparsegate-runner.py")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         self._process = subprocess.Popen(
-            argv(target.prefix, [python, script, plan, str(device)]),
+            argv(target.prefix, [*IN_BUS_ORDER, python, script, plan, str(device)]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,

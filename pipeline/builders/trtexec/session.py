@@ -15,7 +15,7 @@ from pipeline.builders.tensorrt.dtypes import numpy_dtype
 from pipeline.builders.trtexec import exports, flags, process
 from pipeline.builders.trtexec.build import plan_name
 from pipeline.builders.trtexec.remote import RemoteRunner
-from pipeline.builders.trtexec.target import Target
+from pipeline.builders.trtexec.target import IN_BUS_ORDER, Target
 from pipeline.builders.versions import Version
 from pipeline.errors import StageError
 from pipeline.records.engines import Engine
@@ -91,6 +91,7 @@ class TrtexecSession:
         there = str(here) if self._target.local else self._target.path(f"{self._tag}-{what}.json")
         here.unlink(missing_ok=True)
         command = [
+            *IN_BUS_ORDER,
             self._options.trtexec,
             *self._say("load plan", self._plan),
             *self._say("device", self._options.device),

@@ -22,6 +22,8 @@ BYTES_PER_S = 250_000
 """Slowest transfer that is waited for."""
 GRACE_S = 5.0
 TICK_S = 0.25
+IN_BUS_ORDER = ("env", "CUDA_DEVICE_ORDER=PCI_BUS_ID")
+"""Before what uses CUDA: its numbers of GPUs are then nvidia-smi's, which the facts and the clocks are read by."""
 TO_FILE = 'mkdir -p "$(dirname "$1")" && cat > "$1.part" && mv "$1.part" "$1"'
 REMEMBER_PID = 'mkdir -p "$(dirname "$1")" && echo $$ > "$1" && shift && exec "$@"'
 END_PID = 'kill -"$2" "$(cat "$1")" 2>/dev/null; true'
