@@ -54,6 +54,32 @@ def test_the_facts_are_those_of_the_chosen_gpu(tools):
     assert "power_mode" not in facts
 
 
+@pytest.mark.parametrize("says", ["No devices were found", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."])
+def test_an_error_of_nvidia_smi_is_no_gpu(tools, says):
+    assert "gpu" not in machine_facts(tools(nvidia_smi=f'echo "{says}"; exit 9'), device=0)
+
+
+def test_a_number_beyond_the_last_gpu_is_no_gpu(tools):
+    assert "gpu" not in machine_facts(tools(nvidia_smi=NVIDIA_SMI), device=2)
+
+
+def test_what_changes_from_moment_to_moment_is_no_fact(tools):
+    """Facts enter the key of a build: with a clock of the moment in them, nothing would ever be found built."""
+    target = tools(x="")
+    tool = Path(target.prefix[1].partition("=")[2].partition(":")[0]) / "jetson_clocks"
+    seen = []
+    for clock, fan in ((729600, 86), (2201600, 91)):
+        lines = [
+            f"cpu0: Online=1 MinFreq=729600 MaxFreq=2201600 CurrentFreq={clock} IdleStates: WFI=1",
+            f"FAN Dynamic Speed hwmon0_pwm1={fan}",
+        ]
+        lines.append(f"GPU MinFreq=306000000 MaxFreq=1300500000 CurrentFreq={clock}")
+        tool.write_text("#!/bin/sh\n" + "\n".join(f'echo "{line}"' for line in lines))
+        tool.chmod(0o755)
+        seen.append(machine_facts(target, device=0)["jetson_clocks"])
+    assert seen[0] == seen[1] == "cpu0: MinFreq=729600 MaxFreq=2201600 IdleStates: WFI=1 | GPU MinFreq=306000000 MaxFreq=1300500000"
+
+
 def test_a_jetson_tells_its_power_mode(tools):
     facts = machine_facts(tools(nvpmodel=NVPMODEL), device=0)
     assert facts["power_mode"] == "NV Power Mode: MAXN | 0"

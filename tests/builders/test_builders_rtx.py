@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,33 @@ def test_a_build_that_hangs_is_ended(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{hang}:{os.environ.get('PYTHONPATH', '')}:{HERE.parents[1]}")
     with pytest.raises(StageError, match="did not end within 2 s"):
         backend("tensorrt-rtx", {"timeout_s": 2}).build(request(mlp(tmp_path / "m.onnx")), tmp_path / "out")
+
+
+BUSY = """
+import hashlib, os, signal, sys, threading, time
+from pipeline.builders.tensorrt.child import stop_request
+stopped = stop_request()
+def monitor():
+    while not stopped():
+        time.sleep(0.01)
+    print("asked to stop", flush=True)
+    os._exit(0)
+threading.Thread(target=monitor, daemon=True).start()
+print("building", flush=True)
+hashlib.pbkdf2_hmac("sha256", b"in the library, without the interpreter", b"", 1 << 30)
+"""
+
+
+def test_a_stop_is_seen_while_the_main_thread_is_inside_the_library():
+    """TensorRT calls the progress monitor from threads of its own, and a handler in Python would wait for the build's end."""
+    process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "building\n"
+    time.sleep(0.1)
+    process.terminate()
+    try:
+        assert process.communicate(timeout=20)[0] == "asked to stop\n"
+    finally:
+        process.kill()
 
 
 def test_an_interrupt_ends_the_child(tmp_path):

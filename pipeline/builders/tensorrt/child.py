@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import msgspec
 
@@ -30,13 +31,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _guarded(request: PlanRequest, events: int) -> PlanResult:
-    stopping = False
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        stopping = True
-
-    signal.signal(signal.SIGTERM, stop)
+    stopped = stop_request()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
 
     def report(phase: str, depth: int, done: int, total: int) -> None:
@@ -50,13 +45,26 @@ def _guarded(request: PlanRequest, events: int) -> PlanResult:
     log = LogFile(Path(request.path(".log")), verbose=request.options.logs_verbose)
     try:
         with _device(request, LIBRARIES[request.library].deserializes):
-            return build_plan(request, log, report, lambda: stopping)
+            return build_plan(request, log, report, stopped)
     except SparsegateError as error:
         log.own(f"failed: {error.what}", "E")
         usage = error.exit_code is ExitCode.USAGE
         return PlanResult(error=error.what, where=error.where, hint=error.hint, usage=usage)
     finally:
         log.close()
+
+
+def stop_request() -> Callable[[], bool]:
+    """Whether SIGTERM has come, for whatever thread asks.
+
+    A handler written in Python runs in the main thread alone, which a build keeps inside the library, while TensorRT reports progress from
+    threads of its own. What the interpreter writes into the wakeup pipe is there at once.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    signal.signal(signal.SIGTERM, lambda signum, frame: None)  # without a handler nothing is written
+    return lambda: bool(select.select([reading], [], [], 0)[0])
 
 
 def _device(request: PlanRequest, wanted: bool) -> contextlib.AbstractContextManager[object]:

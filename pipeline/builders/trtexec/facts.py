@@ -20,9 +20,11 @@ QUESTIONS: tuple[tuple[str, str], ...] = (
     ("jetson", "cat /proc/device-tree/model | tr -d '\\0'"),
     ("l4t", "head -1 /etc/nv_tegra_release"),
     ("power_mode", "nvpmodel -q"),
-    ("jetson_clocks", "jetson_clocks --show"),
+    ("jetson_clocks", "jetson_clocks --show 2>/dev/null || sudo -n jetson_clocks --show"),
 )
 """Fact -> the command that answers it there; one that does not exist leaves the fact out."""
+VOLATILE = re.compile(r"(?m)^(?:fan|FAN|Fan).*\n?|[ \t]*\b(?:CurrentFreq|\w*pwm\w*)=\S+")
+"""What `jetson_clocks --show` says of the moment: these facts enter the key of a build, and must be those of the machine."""
 MARK = "sparsegate-fact"
 GPU_FIELDS = ("gpu", "uuid", "compute_capability", "driver", "persistence_mode")
 SMI_FIELDS = "clocks.sm,clocks.mem,temperature.gpu,power.draw"
@@ -60,9 +62,12 @@ def machine_facts(target: Target, device: int) -> dict[str, str]:
         name, _, answer = part.partition("\n")
         if answer.strip():
             facts[name] = answer.strip()
-    if "gpu" in facts:
-        rows = facts.pop("gpu").splitlines()
-        facts.update(zip(GPU_FIELDS, (word.strip() for word in rows[min(device, len(rows) - 1)].split(",")), strict=False))
+    rows = [[word.strip() for word in row.split(",")] for row in facts.pop("gpu", "").splitlines()]
+    rows = [row for row in rows if len(row) == len(GPU_FIELDS)]  # it prints its errors where answers belong
+    if device < len(rows):
+        facts.update(zip(GPU_FIELDS, rows[device], strict=True))
+    if "jetson_clocks" in facts:
+        facts["jetson_clocks"] = VOLATILE.sub("", facts["jetson_clocks"])
     return {name: " | ".join(answer.splitlines()) for name, answer in facts.items()}
 
 
