@@ -70,7 +70,7 @@ def test_what_changes_from_moment_to_moment_is_no_fact(tools):
     seen = []
     for clock, fan in ((729600, 86), (2201600, 91)):
         lines = [
-            f"cpu0: Online=1 MinFreq=729600 MaxFreq=2201600 CurrentFreq={clock} IdleStates: WFI=1",
+            f"cpu0: MinFreq=729600 MaxFreq=2201600 CurrentFreq={clock} IdleStates: WFI=1",
             f"FAN Dynamic Speed hwmon0_pwm1={fan}",
         ]
         lines.append(f"GPU MinFreq=306000000 MaxFreq=1300500000 CurrentFreq={clock}")
