@@ -53,6 +53,11 @@ WARNINGS: tuple[Warned, ...] = (
     Warned(re.compile(r"GPU was slowed down", re.I), None, "cool the device, check its power supply, and measure again"),
     Warned(re.compile(r"other processes used the GPU", re.I), None, "stop the other processes and measure again"),
     Warned(
+        re.compile(r"does not compute what .+ does", re.I),
+        None,
+        "an engine that computes something else is not faster, it is another: see the parity table of sparsegate report",
+    ),
+    Warned(
         re.compile(r"engine plan file across different models of devices", re.I), None, "build the engine on the GPU that it is timed on"
     ),
 )

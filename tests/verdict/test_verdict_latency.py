@@ -6,11 +6,13 @@ import msgspec
 import pytest
 
 from pipeline.api import judge
+from pipeline.builders.parity import failures
 from pipeline.errors import InputError, TamperedError
 from pipeline.gpu_watch import THROTTLES
 from pipeline.records.io import encode
-from pipeline.records.measurement import Conditions, Reading
+from pipeline.records.measurement import Conditions, EngineParity, Reading
 
+DISAGREES = EngineParity(engine="sparse", against="twin", profile=0, shape="opt", probe="random", max_rel=0.4, passed=False)
 ARMS = {"sparse": 4.0, "dense": 4.0, "dense@again": 4.0}
 RULE = {"kind": "latency", "over": "dense", "at_most": 1.05}
 
@@ -74,6 +76,7 @@ def test_a_decision_that_the_aa_error_could_turn_is_none(bench, made_samples):
         ({"warnings": ["Throughput may be bound by Enqueue Time rather than GPU Compute"]}, "measurement itself warns"),
         ({"warnings": ["Throughput may be bound by host-to-device transfers for the inputs"]}, "measurement itself warns"),
         ({"warnings": ["Using an engine plan file across different models of devices is not recommended"]}, "measurement itself warns"),
+        ({"warnings": failures([DISAGREES])}, "sparse does not compute what twin does"),
         *(({"warnings": [f"the GPU was slowed down: {words}"]}, words) for words in THROTTLES.values() if words != "power cap"),
         ({"warnings": ["other processes used the GPU: 17, 23"]}, "17, 23"),
         ({"readings": [Reading(arm="sparse", shape="batch=8", slowdown=["hw_thermal_slowdown"])]}, "slowed itself down"),
