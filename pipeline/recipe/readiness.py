@@ -112,11 +112,24 @@ def needs(loaded: LoadedRecipe) -> list[Need]:
 
 
 TUNES = frozenset({"tensorrt", "trtexec"})
-"""Backends whose engines are tuned for the opt shapes of their profiles."""
+"""Backends that run on a GPU: their engines are tuned for the opt shapes of their profiles, and energy is counted there."""
 
 
 def warnings(loaded: LoadedRecipe) -> list[str]:
     """What is right and still likely not meant."""
+    return [*_untuned(loaded), *_unmetered(loaded)]
+
+
+def _unmetered(loaded: LoadedRecipe) -> list[str]:
+    if not any(rule.kind == "energy" for rule in loaded.recipe.gate.rules):
+        return []
+    if loaded.recipe.build.backend not in TUNES:
+        return [f"an energy rule stays inconclusive: {loaded.recipe.build.backend} counts no energy"]
+    off = loaded.recipe.measure.energy_seconds == 0
+    return ["an energy rule stays inconclusive: measure.energy_seconds is 0"] if off else []
+
+
+def _untuned(loaded: LoadedRecipe) -> list[str]:
     from pipeline.builders.profiles import untuned_batches
 
     sections = loaded.sections

@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 from pipeline.cli import group
 from pipeline.errors import InputError
+from pipeline.recipe import load_recipe
+from pipeline.recipe.readiness import warnings
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -26,6 +28,19 @@ def test_the_quickstart_is_right_and_can_run_here():
     assert "a right recipe (name quickstart" in result.output
     assert "This machine can run it" in result.output
     assert "missing" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ((), "onnxruntime counts no energy"),
+        (("build.backend=trtexec", "measure.energy_seconds=0"), "measure.energy_seconds is 0"),
+        (("build.backend=trtexec",), None),
+    ],
+)
+def test_an_energy_rule_that_cannot_be_decided_is_told(more, says):
+    loaded = load_recipe(QUICKSTART, ["gate.rules=[{kind: energy, over: dense, at_most: 0.9}]", *more])
+    assert [text for text in warnings(loaded) if "energy" in text] == ([f"an energy rule stays inconclusive: {says}"] if says else [])
 
 
 def test_validation_imports_nothing_heavy_and_runs_no_code(tmp_path):
