@@ -309,8 +309,9 @@ class Measure(Section):
     """Longest warm-up; an arm that has not settled by then makes its latency rules inconclusive."""
     stop_early: bool = True
     """Stop when every latency rule is decided; intervals stay valid."""
-    energy_seconds: float = Field(20.0, ge=0)
-    """Planned time per batch size for energy per inference, where the device counts it; at least 6 windows per arm; 0: none."""
+    energy_seconds: float | None = Field(None, ge=0)
+    """Planned time per batch size for energy per inference, where the device counts it; at least 6 windows per arm; 0: none;
+    absent: 20 where the gate has an energy rule, else none."""
     layer_passes: int = Field(7, ge=0)
     """Profiling passes for layer times."""
     parity: bool = True

@@ -102,12 +102,16 @@ def _energy(samplers: Mapping[str, Sampler], watch: Watch, shape: str, work: Wor
     """A pass apart, after the samples: see `latency.energy_pass`."""
     from pipeline import latency
 
+    seconds = work.section("measure")["energy_seconds"]
+    if seconds is None:
+        judged = any(rule["kind"] == "energy" for rule in work.section("gate")["rules"])
+        seconds = latency.EnergyPlan().seconds if judged else 0.0
     return latency.energy(
         samplers,
         watch.energy_mj,
         shape=shape,
         how=watch.energy_source,
-        plan=latency.EnergyPlan(seconds=work.section("measure")["energy_seconds"]),
+        plan=latency.EnergyPlan(seconds=seconds),
         seed=work.seed,
         alpha=work.section("gate")["alpha"],
         progress=work.progress,

@@ -31,12 +31,14 @@ class TenWatts(Unwatched):
 
 @pytest.fixture
 def measured(quickstart_run: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(latency, "EnergyPlan", partial(latency.EnergyPlan, window_s=0.02, lead_s=0.005), raising=False)
+    monkeypatch.setattr(latency, "EnergyPlan", partial(latency.EnergyPlan, seconds=0.1, window_s=0.02, lead_s=0.005), raising=False)
     workspace = quickstart_run.copy(tmp_path / "w")
 
-    def go(watch: Unwatched) -> Any:
+    def go(watch: Unwatched, *overrides: str) -> Any:
         monkeypatch.setattr(OnnxRuntime, "watch", lambda self: watch)
-        return run(quickstart_run.recipe, overrides=[*quickstart_run.overrides, *SHORT], workspace=workspace, last="measure").measure
+        return run(
+            quickstart_run.recipe, overrides=[*quickstart_run.overrides, *SHORT, *overrides], workspace=workspace, last="measure"
+        ).measure
 
     return go
 
@@ -49,6 +51,12 @@ def test_every_arm_has_its_energy_at_every_shape(measured):
         assert one.how == "a counter that says 10 W"
         assert one.millijoules.value > 5 * times.get(one.arm, 0)  # 10 W for at least about the time of an inference
         assert one.millijoules.n >= 6
+
+
+def test_it_is_measured_unasked_where_a_budget_needs_it(measured):
+    rules = "gate.rules=[{kind: energy, over: dense, at_most: 1}]"
+    assert measured(TenWatts(), "measure.energy_seconds=null").energy == []
+    assert measured(TenWatts(), "measure.energy_seconds=null", rules).energy
 
 
 def test_on_a_shared_device_there_is_none_and_it_says_why(measured):
