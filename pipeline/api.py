@@ -106,16 +106,21 @@ def judged(folder: str | Path) -> Evidence:
     """
     from msgspec.structs import replace
 
+    from pipeline.alive import as_it_stands
+    from pipeline.commands import filled, names
     from pipeline.records.evidence import read_evidence
     from pipeline.records.verdict import RuleResult, Verdict
     from pipeline.verdict import bound, diagnosis, ladder
 
     evidence = read_evidence(Path(folder))
+    evidence = replace(evidence, run=as_it_stands(evidence.run, Path(folder))) if evidence.run else evidence
+    called = names(evidence)["run"]
     verdict = evidence.gate or Verdict(outcome=RuleResult.INCONCLUSIVE, rules=[], notes=["the gate has not judged this run"])
     return replace(
         evidence,
         gate=replace(
             verdict,
+            rules=[replace(rule, needs=filled(rule.needs, run=called)) if rule.needs else rule for rule in verdict.rules],
             ladder=verdict.ladder or ladder.build(evidence),
             bounds=verdict.bounds or bound.bounds(evidence),
             findings=diagnosis.with_commands(verdict.findings, evidence) if verdict.findings else diagnosis.diagnose(evidence),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.commands import names
 from pipeline.errors import InputError
 from pipeline.records.difference import DiffReport, StabilityReport
 from pipeline.records.evidence import read_evidence
@@ -24,24 +26,33 @@ def diff(a: Source, b: Source, *, arm: str, builds: Sequence[int]) -> DiffReport
     if all(map(_is_run, folders)):
         return diff_runs(read_evidence(folders[0]), read_evidence(folders[1]), arm)
     mine, theirs = (_one_build(source, arm, number) for source, number in zip((a, b), _chosen(builds, 2), strict=True))
-    return diff_builds(mine, theirs, names=(str(a), str(b)))
+    return diff_builds(mine, theirs, names=(str(a), str(b)), look=_look(b))
+
+
+def _look(source: Source) -> str:
+    """What shows the layers of one source: a report as JSON is itself all that there is."""
+    path = Path(source)
+    if _is_run(path):
+        return f"sparsegate report {names(read_evidence(path))['run']} --format md"
+    named = shlex.quote(str(source))
+    return f"its reasons are in {named}" if path.is_file() and _is_report(path) else f"sparsegate tactics {named}"
 
 
 def stability(sources: Sequence[Source], *, arm: str, builds: Sequence[int]) -> StabilityReport:
     """As `api.stability`."""
     if len(sources) == 1:
         found = _builds(sources[0], arm)
-        names = [build.arm or f"build {build.id}" for build in found]
+        called = [build.arm or f"build {build.id}" for build in found]
     else:
         found = [_one_build(source, arm, number) for source, number in zip(sources, _chosen(builds, len(sources)), strict=True)]
-        names = [str(source) for source in sources]
+        called = [str(source) for source in sources]
     if len(found) < 2:
         raise InputError(
             f"holds {len(found)} build of the arm {arm}: there is nothing to compare it with",
             where=str(sources[0]) if sources else None,
             hint="give a second source, or a run with build.repeats of 2 or more",
         )
-    return over_builds(found, names)
+    return over_builds(found, called)
 
 
 def _chosen(builds: Sequence[int], sources: int) -> list[int | None]:
@@ -58,7 +69,7 @@ def _one_build(source: Source, arm: str, number: int | None) -> Build:
     raise InputError(
         f"holds {len(found)} builds" if number is None else f"holds no build {number}",
         where=str(source),
-        hint="choose with --build N, once for each source; sparsegate tactics FILE lists them",
+        hint=f"choose with --build N, once for each source; sparsegate tactics {shlex.quote(str(source))} lists them",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -94,5 +95,6 @@ def _next(model: Path, bounds: Sequence[GpuBound], measured: ProfileBound | None
     highest = max([bound.mathematics for bound in bounds] + ([measured.at_most] if measured else []), default=1.0)
     if highest <= 1.0:
         return "2:4 cannot pay here: no layer could be eligible, or the GPU has no sparse tensor cores"
-    probe = model.with_suffix(".2to4.onnx").name
-    return f"measure before training: sparsegate prune {model} -o {probe}, build sparse and twin on the GPU, sparsegate bench"
+    probe = shlex.quote(model.with_suffix(".2to4.onnx").name)
+    given = shlex.quote(str(model))
+    return f"measure before training: sparsegate prune {given} -o {probe}, build sparse and twin on the GPU, sparsegate bench"

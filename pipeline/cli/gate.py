@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -46,7 +47,9 @@ def command(
     rules, alpha = _budgets(recipe, overrides)
     stored = baseline_path(workspace, baseline) if baseline else None
     verdict = api.gate(folder, rules=rules, alpha=alpha, baseline=stored)
-    click.echo(_rendered(verdict, style, folder), nl=False)
+    given = [("--recipe", recipe), *(("--set", text) for text in overrides), ("--baseline", baseline)]
+    options_given = "".join(f" {shlex.join([option, str(value)])}" for option, value in given if value is not None)
+    click.echo(_rendered(verdict, style, folder, options_given), nl=False)
     if save_baseline:
         path = baseline_path(workspace, save_baseline)
         for note in api.save_baseline(folder, verdict, path, arm=arm, replace=replace):
@@ -66,15 +69,26 @@ def _budgets(recipe: Path | None, overrides: tuple[str, ...]) -> tuple[list[dict
     return [rule.model_dump(mode="json") for rule in section.rules], section.alpha
 
 
-def _rendered(verdict: object, style: str, folder: Path) -> str:
+def _rendered(verdict: object, style: str, folder: Path, options_given: str) -> str:
+    """In one format; the JSON alone names no run, since the same records give the same bytes."""
+    from msgspec.structs import replace
+
     from pipeline.cli.width import terminal_width
+    from pipeline.commands import filled, names
     from pipeline.records import io
+    from pipeline.records.evidence import Evidence
+    from pipeline.records.run import Run
     from pipeline.records.verdict import Verdict
     from pipeline.report import verdict_junit, verdict_md, verdict_text
 
     assert isinstance(verdict, Verdict)
     if style == "json":
         return io.encode(verdict).decode()
+    run = names(Evidence(folder=folder, run=io.read(folder / "run.json", Run)))["run"]
+    rules = [replace(rule, needs=filled(rule.needs, run=run)) if rule.needs else rule for rule in verdict.rules]
+    verdict, command_line = replace(verdict, rules=rules), f"sparsegate gate {run}{options_given}"
     if style == "junit":
         return verdict_junit.render(verdict, name=folder.resolve().parent.name)
-    return verdict_md.render(verdict) if style == "md" else verdict_text.render(verdict, terminal_width())
+    if style == "md":
+        return verdict_md.render(verdict, command_line)
+    return verdict_text.render(verdict, terminal_width(), command_line)

@@ -18,14 +18,15 @@ def command() -> None:
 @options.workspace
 @click.argument("recipe", required=False)
 def list_runs(workspace: Path, recipe: str | None) -> None:
-    """List runs, oldest first: result, when, how long, which stages were taken from the store."""
+    """List runs, oldest first: how each ended and which stages were taken from the store; of a killed one the command that goes on."""
+    from pipeline.commands import in_workspace
     from pipeline.run.housekeeping import summaries
 
     rows = summaries(workspace, recipe)
     for row in rows:
         click.echo(row)
     if not rows:
-        click.echo("no runs yet: sparsegate run RECIPE", err=True)
+        click.echo(f"no runs yet: sparsegate run RECIPE{in_workspace(workspace)}", err=True)
 
 
 @command.command("prune")
@@ -36,6 +37,7 @@ def list_runs(workspace: Path, recipe: str | None) -> None:
 )
 def prune_runs(workspace: Path, yes: bool, keep: int) -> None:
     """Remove stage outputs in engines/ that none of the kept runs needs; runs in logs/ stay."""
+    from pipeline.commands import in_workspace
     from pipeline.run.housekeeping import prunable, remove
 
     total = 0
@@ -44,4 +46,5 @@ def prune_runs(workspace: Path, yes: bool, keep: int) -> None:
         click.echo(f"{'removed' if yes else 'would remove'} {folder} ({size / 2**20:.1f} MiB)")
         if yes:
             remove(folder)
-    click.echo(f"{total / 2**20:.1f} MiB {'freed' if yes else 'could be freed: add --yes'}" if total else "nothing to remove")
+    command_line = f"sparsegate runs prune --yes --keep {keep}{in_workspace(workspace)}"
+    click.echo(f"{total / 2**20:.1f} MiB {'freed' if yes else f'could be freed: {command_line}'}" if total else "nothing to remove")

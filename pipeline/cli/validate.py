@@ -21,6 +21,7 @@ def command(ctx: click.Context, recipe: Path, overrides: tuple[str, ...]) -> Non
     Reads the recipe and looks for the packages, files, callables and the backend that it needs; runs none of its code.
     Exit code 0: right, and everything is there; 2: a wrong recipe, or something is missing.
     """
+    from pipeline.commands import recipe_words
     from pipeline.recipe import load_recipe
     from pipeline.recipe.readiness import needs, warnings
     from pipeline.run.sweep import points
@@ -40,4 +41,4 @@ def command(ctx: click.Context, recipe: Path, overrides: tuple[str, ...]) -> Non
     if missing:
         click.echo(f"This machine cannot run it: {len(missing)} of {len(found)} needs are missing.")
         ctx.exit(int(ExitCode.USAGE))
-    click.echo(f"This machine can run it: sparsegate run {recipe}")
+    click.echo(f"This machine can run it: sparsegate run {recipe_words(recipe, overrides)}")

@@ -9,19 +9,21 @@ import sys
 
 import click
 
+from pipeline.report.words import PipeWidth
+
 PIPE_WIDTH = 80
 
-COLOURS: dict[str, str] = {"PASS": "green", "FAIL": "red", "FAILED": "red", "INCONCLUSIVE": "yellow", "STOPPED": "yellow"}
+COLOURS: dict[str, str] = {"PASS": "green", "FAIL": "red", "FAILED": "red", "INCONCLUSIVE": "yellow", "STOPPED": "yellow", "KILLED": "red"}
 """Colour of an outcome; the word itself says it without colour."""
 _OUTCOME = re.compile(rf"\A({'|'.join(COLOURS)})\b")
 
 
 def terminal_width() -> int:
-    """Columns of the terminal; 80 in a pipe unless COLUMNS says otherwise."""
+    """Columns of the terminal; 80 in a pipe unless COLUMNS says otherwise, and there for paragraphs alone."""
     if sys.stdout.isatty():
         return shutil.get_terminal_size((PIPE_WIDTH, 24)).columns
     columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isdecimal() and int(columns) > 0 else PIPE_WIDTH
+    return PipeWidth(columns if columns.isdecimal() and int(columns) > 0 else PIPE_WIDTH)
 
 
 def may_colour() -> bool:

@@ -1,6 +1,7 @@
 """What an observation over a run's records establishes, and the next check (5xx); the gravest first.
 
-In `next`, `{run}` is the run, `{recipe}` its recipe, `{onnx}` the sparse arm's ONNX file. docs/troubleshooting.md is made from this table.
+In `next`, words in braces are those of `pipeline.commands.names`, such as `{run}` and `{recipe}`. docs/troubleshooting.md is made
+from this table.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ DIAGNOSES: tuple[Code, ...] = (
         id="SG503",
         title="The twin, built without the sparsity flag, runs a sparse kernel",
         text="The twin is no control for the flag: sparse against twin compares two sparse engines.",
-        next="look at the twin's build options and log: sparsegate tactics logs/{run}",
+        next="look at the twin's build options and log: sparsegate tactics {folder}",
     ),
     Code(
         id="SG504",
@@ -64,7 +65,8 @@ DIAGNOSES: tuple[Code, ...] = (
         level=Level.DOCUMENTED,
         source="TensorRT Developer Guide 8.x, Structured Sparsity",
         next=(
-            "see axis and violations per layer: sparsegate check {onnx}; prune a probe along the right axis: sparsegate prune MODEL.onnx"
+            "see axis and violations per layer: sparsegate check {onnx}; prune a probe along the right axis: "
+            "sparsegate prune MODEL.onnx -o PROBE.onnx"
         ),
     ),
     Code(
@@ -73,7 +75,7 @@ DIAGNOSES: tuple[Code, ...] = (
         text="2:4 weights are necessary, not sufficient: a rule on the operator, its type, its shape or the GPU keeps the layer dense.",
         level=Level.DOCUMENTED,
         source="TensorRT Developer Guide 8.x, Structured Sparsity; support matrix",
-        next="see which rule, for which target: sparsegate check {onnx} --sm 8.6 --tensorrt 10.13",
+        next="see which rule, for which target: sparsegate check {onnx} {target}",
     ),
     Code(
         id="SG510",
@@ -112,7 +114,7 @@ DIAGNOSES: tuple[Code, ...] = (
         ),
         level=Level.MAINTAINER,
         source="NVIDIA/TensorRT 3849, 4065",
-        next="give these layers their weights back, sparsity costs accuracy and gains nothing there: train.masks.exclude in {recipe}",
+        next="give these layers their weights back, sparsity costs accuracy and gains nothing there: train.masks.exclude in {recipe_file}",
     ),
     Code(
         id="SG514",

@@ -36,6 +36,8 @@ class LoadedRecipe:
     """The recipe as plain JSON values with defaults filled in: what stages read, and what keys are made from."""
     base: Path
     """Folder of the recipe: paths in it start here."""
+    overrides: tuple[str, ...] = ()
+    """`--set`, in the order given."""
 
 
 def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> LoadedRecipe:
@@ -69,4 +71,5 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> LoadedRecipe
         digest=hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest(),
         sections=content,
         base=path.resolve().parent,
+        overrides=tuple(overrides),
     )

@@ -42,6 +42,18 @@ class Provenance(Part, frozen=True, kw_only=True):
     command: list[str] = []
 
 
+class RunProcess(Part, frozen=True, kw_only=True):
+    """The process that makes a run: what tells one that was killed from one that goes on (`pipeline.machine.Place`)."""
+
+    pid: int
+    host: str
+    """The host's name."""
+    boot: str | None = None
+    """Linux's id of this start of the kernel, the same in all its containers."""
+    locked: bool = False
+    """Whether it holds the lock file `.running` in the run's folder, which the kernel gives up when the process ends."""
+
+
 class Run(Record, frozen=True, kw_only=True, tag="sparsegate.run/1"):
     """One run of a recipe."""
 
@@ -52,8 +64,16 @@ class Run(Record, frozen=True, kw_only=True, tag="sparsegate.run/1"):
     recipe_digest: str
     sections: dict[str, object] = {}
     """The recipe after defaults and --set, as the stages saw it."""
+    overrides: list[str] = []
+    """`--set`, in the order given."""
+    limits: list[str] = []
+    """`--from`, `--until` and `--force` with their stages, as words of a command line."""
+    started_in: str | None = None
+    """The folder from which a relative `recipe_path` starts."""
     started: str
     ended: str | None = None
-    result: Literal["pass", "fail", "inconclusive", "failed", "stopped", "running"] = "running"
+    result: Literal["pass", "fail", "inconclusive", "failed", "stopped", "running", "killed"] = "running"
+    """`killed` is never written: readers put it in place of `running` where the run's process is gone."""
+    process: RunProcess | None = None
     provenance: Provenance
     stages: list[StageStatus] = []

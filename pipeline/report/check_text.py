@@ -10,7 +10,7 @@ from pipeline.records.rung import Rung, tally
 from pipeline.report.table import columns, text_table
 from pipeline.report.words import safe, wrapped
 
-COLUMNS = columns("~layer", "op", "~weight", "shape", ">axis", "type", "2:4", ">zeros", "eligible")
+COLUMNS = columns("@layer", "op", "@weight", "shape", ">axis", "type", "2:4", ">zeros", "eligible")
 SHOWN = 4
 """Layers named under one rule; the JSON has all."""
 _MARK = {True: "yes", False: "no", None: "?"}

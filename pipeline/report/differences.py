@@ -88,15 +88,15 @@ def _selected(totals: Totals) -> str:
 def _diff_sections(report: DiffReport) -> list[Section]:
     return [
         ("Environment", columns("fact", "~A", "~B"), [[fact.name, fact.a or "-", fact.b or "-"] for fact in report.environment]),
-        ("Figures", columns("~figure", "A", "B"), [_figure(figure) for figure in report.figures]),
+        ("Figures", columns("@figure", "A", "B"), [_figure(figure) for figure in report.figures]),
         (
             "Rungs",
-            columns("~of", "rung", "A", "B", "~why"),
+            columns("@of", "rung", "A", "B", "~why"),
             [[item.of, place(item.step), _mark(item.a), _mark(item.b), item.why] for item in report.rungs],
         ),
         (
             "Layers, by time",
-            columns(">delta ms", ">A ms", ">B ms", "change", "A", "B", "~layers"),
+            columns(">delta ms", ">A ms", ">B ms", "change", "A", "B", "@layers"),
             [_change(item) for item in report.changes],
         ),
     ]
@@ -147,7 +147,7 @@ def _stability_summary(report: StabilityReport) -> list[str]:
 
 
 def _stability_sections(report: StabilityReport) -> list[Section]:
-    titles = columns("~layer", ">sparse", ">dense", ">unknown", "best sparse ms", "best dense ms")
+    titles = columns("@layer", ">sparse", ">dense", ">unknown", "best sparse ms", "best dense ms")
     return [("Selection by layer", titles, [_stable(item) for item in report.layers])]
 
 

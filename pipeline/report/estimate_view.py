@@ -7,7 +7,7 @@ from pipeline.records.rung import Rung
 from pipeline.report.table import Column, columns, md, md_table, text_table
 from pipeline.report.words import count, number, wrapped
 
-LAYERS = columns("~layer", "op", ">GFLOP", ">MB", ">FLOP/byte", "could be eligible")
+LAYERS = columns("@layer", "op", ">GFLOP", ">MB", ">FLOP/byte", "could be eligible")
 GPUS = columns("~GPU", "SM", ">by arithmetic", ">with traffic", ">share", ">memory-bound")
 SOURCES = columns("kernels", "peaks", "source")
 COULD = {Rung.YES: "yes", Rung.NO: "no", Rung.UNKNOWN: "unknown"}

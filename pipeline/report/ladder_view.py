@@ -39,7 +39,7 @@ def is_dense(rungs: Rungs) -> bool:
 
 def layer_columns() -> list[Column]:
     """Layer, rungs 1-7, the highest proven without a gap, the first missed."""
-    return columns("~layer", *LAYER_STEPS.values(), ">proven to", "first missed")
+    return columns("@layer", *LAYER_STEPS.values(), ">proven to", "first missed")
 
 
 def layer_row(rungs: Rungs) -> list[str]:

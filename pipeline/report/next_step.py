@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pipeline.commands import again, names
 from pipeline.records.evidence import Evidence
 from pipeline.records.verdict import JudgedRule, RuleResult
 
@@ -15,7 +16,20 @@ def next_step(evidence: Evidence) -> str:
 
 def _failed_stage(evidence: Evidence) -> str:
     failed = [stage for stage in (evidence.run.stages if evidence.run else ()) if stage.status == "failed"]
-    return f"mend stage {failed[0].stage} and run again: {failed[0].error or 'no reason was recorded'}" if failed else ""
+    if not failed:
+        return ""
+    return f"mend stage {failed[0].stage} and run again: {failed[0].error or 'no reason was recorded'}; then: {again(evidence)}"
+
+
+def _cut_short(evidence: Evidence) -> str:
+    run = evidence.run
+    if run is None or (evidence.gate is not None and evidence.gate.rules):
+        return ""
+    if run.result == "running":
+        return f"wait until it ends, then: sparsegate report {_run(evidence)}"
+    if run.result == "killed" or any(stage.status == "skipped" for stage in run.stages):
+        return f"what it had finished is kept, the same command goes on from there: {again(evidence)}"
+    return f"go on with the stages that are left: sparsegate run {names(evidence)['recipe']}" if "--until" in run.limits else ""
 
 
 def _failing_rule(evidence: Evidence) -> str:
@@ -25,7 +39,7 @@ def _failing_rule(evidence: Evidence) -> str:
 
 UNDECIDED: dict[str, str] = {
     "latency": "measure longer, on a machine that does nothing else: sparsegate run {recipe} --set measure.seconds=60",
-    "quality": "give the test split more samples, or the budget more room: {recipe}",
+    "quality": "give the test split more samples, or the budget more room: {recipe_file}",
     "rungs": "see what the builds' logs do not tell: sparsegate report {run} --format md",
 }
 """What may decide an undecided rule, by its kind."""
@@ -35,8 +49,8 @@ def _open_rule(evidence: Evidence) -> str:
     rule = _first(evidence, RuleResult.INCONCLUSIVE)
     if rule is None:
         return ""
-    recipe = evidence.run.recipe_path if evidence.run else "RECIPE"
-    return UNDECIDED.get(rule.kind, f"decide {rule.text}: {rule.why}").format(run=_run(evidence), recipe=recipe)
+    known = UNDECIDED.get(rule.kind)
+    return known.format(**names(evidence)) if known else f"decide {rule.text}: {rule.why}"
 
 
 def _first(evidence: Evidence, outcome: RuleResult) -> JudgedRule | None:
@@ -59,7 +73,7 @@ def _release(evidence: Evidence) -> str:
 
 
 def _run(evidence: Evidence) -> str:
-    return f"{evidence.run.recipe}/{evidence.run.id}" if evidence.run else "RUN"
+    return names(evidence)["run"]
 
 
-_CHOICES: tuple[Callable[[Evidence], str], ...] = (_failed_stage, _failing_rule, _open_rule, _ungated, _release)
+_CHOICES: tuple[Callable[[Evidence], str], ...] = (_failed_stage, _cut_short, _failing_rule, _open_rule, _ungated, _release)

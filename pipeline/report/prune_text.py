@@ -6,7 +6,7 @@ from pipeline.records.prune import Action, PrunedLayer, PruneReport
 from pipeline.report.table import columns, text_table
 from pipeline.report.words import safe, wrapped
 
-COLUMNS = columns("~layer", "op", "~weight", ">axis", "action", ">zeroed", ">magnitude lost", ">zeros now")
+COLUMNS = columns("@layer", "op", "@weight", ">axis", "action", ">zeroed", ">magnitude lost", ">zeros now")
 
 
 def render(report: PruneReport, width: int = 80) -> str:

@@ -15,7 +15,7 @@ from pipeline.report.words import count, interval, number
 
 RULES = columns("outcome", "~rule", "found", ">n")
 TIMES = columns("arm", "shape", "metric", "of", "ms", ">sure", ">n", ">samples")
-RATIOS = columns("~arms", "shape", "metric", "of", "ratio", ">sure", ">n")
+RATIOS = columns("@arms", "shape", "metric", "of", "ratio", ">sure", ">n")
 ENERGY = columns("arm", "shape", "mJ per inference", ">sure", ">n", "~counted by")
 SIZES = columns("arm", "size", ">bytes", "~answers")
 QUALITY = columns("arm", "split", "on", "head", "~metric", ">value", ">n")

@@ -113,7 +113,7 @@ def _measured(measured: Measurement, width: int) -> list[str]:
     tables = []
     for title, ratios, times in rows.by_metric_and_shape(measured):
         ratio_table = text_table(columns("arms", "of", "ratio", ">sure", ">n"), ratios, width)
-        time_table = text_table(columns("~arm", "of", "ms", ">sure", ">n", ">samples"), times, width)
+        time_table = text_table(columns("@arm", "of", "ms", ">sure", ">n", ">samples"), times, width)
         tables.append([title, *ratio_table, *time_table])
     arms, sizes = rows.sizes_by_arm(measured)
     tables.append(text_table(rows.ENERGY, rows.energy_rows(measured), width))

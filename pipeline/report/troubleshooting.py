@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 
 from pipeline.codes import DIAGNOSES, Code, Level
+from pipeline.commands import names
+from pipeline.records.evidence import Evidence
 from pipeline.report.table import md
 
 HEAD = """# What a report's findings mean
@@ -20,7 +22,7 @@ def markdown() -> str:
 
 
 def _section(row: Code) -> str:
-    step = md(row.next.replace("{run}", "RUN").replace("{recipe}", "RECIPE").replace("{onnx}", "MODEL.onnx"))
+    step = md(row.next.format(**names(Evidence())))
     return f"## {row.id}: {md(row.title)}\n\n{md(row.text)}\n\nNext: {step}.\n\n{_known(row)}\n"
 
 

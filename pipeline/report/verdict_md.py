@@ -15,25 +15,33 @@ MARKS = {RuleResult.PASS: "✅ pass", RuleResult.FAIL: "❌ fail", RuleResult.IN
 RULES = columns("outcome", "rule", ">value", "interval", ">budget", ">n")
 
 
-def render(verdict: Verdict) -> str:
+def render(verdict: Verdict, command: str = "sparsegate gate RUN") -> str:
     """Markdown of at most `LIMIT_BYTES` bytes; rules that pass are left out first, and counted."""
     rules = sorted_rules(verdict)
     shown = len(rules)
     while True:
-        text = _page(verdict, rules[:shown], len(rules) - shown)
+        text = _page(verdict, rules[:shown], len(rules) - shown, command)
         if len(text.encode()) <= LIMIT_BYTES or shown == 0:
             return text
         shown = shown * 3 // 4
 
 
-def _page(verdict: Verdict, rules: list[JudgedRule], left_out: int) -> str:
+def _page(verdict: Verdict, rules: list[JudgedRule], left_out: int, command: str) -> str:
     table = md_table(RULES, [_row(rule) for rule in rules])
     more = [f"{left_out} more rules are in the JSON."] if left_out else []
     behind = [line for rule in rules if rule.outcome is not RuleResult.PASS for line in _behind(rule)]
     controls = [f"- {md(_short(rule.control))}" for rule in rules if rule.outcome is RuleResult.PASS and rule.control]
     notes = [f"- {md(_short(note))}" for note in verdict.notes]
     controls = ["Controls:", "", *dict.fromkeys(controls)] if controls else []
-    blocks = [[f"## {md(headline(verdict))}"], table, more, behind, controls, notes, [f"**Next:** {md(_short(next_line(verdict)))}"]]
+    blocks = [
+        [f"## {md(headline(verdict))}"],
+        table,
+        more,
+        behind,
+        controls,
+        notes,
+        [f"**Next:** {md(_short(next_line(verdict, command)))}"],
+    ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 

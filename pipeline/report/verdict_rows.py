@@ -43,8 +43,8 @@ def reasons(rule: JudgedRule) -> list[tuple[str, str]]:
     return [(label, text) for label, text in pairs if text]
 
 
-def next_line(verdict: Verdict) -> str:
-    """What to do next."""
+def next_line(verdict: Verdict, command: str = "sparsegate gate RUN") -> str:
+    """What to do next; `command` is the one that gave the verdict."""
     first = sorted_rules(verdict)[0] if verdict.rules else None
     if first is None:
         return "set budgets in the recipe's gate section"
@@ -52,4 +52,4 @@ def next_line(verdict: Verdict) -> str:
         return f"do not release: {first.text}"
     if first.outcome is RuleResult.INCONCLUSIVE:
         return first.needs or f"decide: {first.text}"
-    return "release, or keep as the baseline with --save-baseline NAME"
+    return f"release, or keep as the baseline: {command} --save-baseline NAME"

@@ -10,13 +10,13 @@ from pipeline.report.words import interval, number, wrapped
 RULES = columns("outcome", "~rule", ">value", "interval", ">budget", ">n")
 
 
-def render(verdict: Verdict, width: int = 80) -> str:
+def render(verdict: Verdict, width: int = 80, command: str = "sparsegate gate RUN") -> str:
     """The whole verdict as plain text of at most `width` columns."""
     rules = sorted_rules(verdict)
     table = text_table(RULES, [_row(rule) for rule in rules], width)
     behind = [line for rule in rules for line in _behind(rule, width)]
     notes = [line for note in verdict.notes for line in wrapped(f"note: {note}", width)]
-    blocks = [[headline(verdict)], table, behind, notes, wrapped(f"next: {next_line(verdict)}", width)]
+    blocks = [[headline(verdict)], table, behind, notes, wrapped(f"next: {next_line(verdict, command)}", width)]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 ELLIPSIS = "…"
+
+
+class PipeWidth(int):
+    """The width of what is no terminal: paragraphs break there, tables keep their texts whole whatever it is."""
 
 
 def safe(text: str) -> str:
@@ -33,24 +37,57 @@ def cells(text: str) -> int:
     return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
-def fit(text: str, width: int) -> str:
+def fit(text: str, width: int, head: int | None = None) -> str:
     """The text, or its beginning and end about an ellipsis: names of layers differ at both ends.
 
-    >>> fit("backbone.layer4.conv2", 12)
-    'backbo…conv2'
+    Args:
+        text: Any text.
+        width: Columns that it may take.
+        head: Columns before the ellipsis; half of them where it is not said.
+
+    >>> fit("backbone.layer4.conv2", 12), fit("backbone.layer4.conv2", 12, 2)
+    ('backbo…conv2', 'ba…er4.conv2')
     """
     if cells(text) <= width:
         return text
     if width < 3:
         return text[:width]
-    tail = (width - 1) // 2
-    head = width - 1 - tail
+    head = width - 1 - (width - 1) // 2 if head is None else head
+    tail = width - 1 - head
     left, right = text[:head], text[len(text) - tail :]
     while cells(left) > head:
         left = left[:-1]
     while cells(right) > tail:
         right = right[1:]
     return f"{left}{ELLIPSIS}{right}"
+
+
+def distinct_head(texts: Collection[str], width: int) -> int | None:
+    """Where to put the ellipsis so that no two of the texts read the same: the `head` of `fit` nearest to the middle.
+
+    Args:
+        texts: Texts that differ.
+        width: Columns that each may take.
+
+    Returns:
+        None where no place does.
+
+    >>> distinct_head(["blocks.0.conv.weight", "blocks.1.conv.weight"], 12)
+    8
+    """
+    middle = width - 1 - (width - 1) // 2
+    places = sorted(range(1, width - 1), key=lambda head: abs(head - middle))
+    return next((head for head in places if _distinct(texts, width, head)), None)
+
+
+def _distinct(texts: Collection[str], width: int, head: int) -> bool:
+    seen: set[str] = set()
+    for text in texts:
+        shown = fit(text, width, head)
+        if shown in seen:
+            return False
+        seen.add(shown)
+    return True
 
 
 def wrapped(text: str, width: int, *, first: str = "", rest: str = "  ") -> list[str]:

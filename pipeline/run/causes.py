@@ -7,6 +7,7 @@ import errno
 from pipeline.errors import SparsegateError, StageError
 
 AGAIN = "then give the same command: finished stages are kept, and training goes on from its last epoch"
+WITH_DEBUG = "the same command with --debug shows where"
 HINTS: dict[int, str] = {
     errno.ENOSPC: f"free space on the disk (sparsegate runs prune), {AGAIN}",
     errno.EDQUOT: f"raise the quota or remove files (sparsegate runs prune), {AGAIN}",
@@ -28,11 +29,11 @@ def failure_of(stage: str, error: Exception) -> SparsegateError:
     refused = _refusal(error)
     if refused is not None:
         where = f"{stage}: {refused.filename}" if refused.filename else stage
-        hint = HINTS.get(refused.errno or 0, "sparsegate --debug run shows where")
+        hint = HINTS.get(refused.errno or 0, WITH_DEBUG)
         return StageError(f"stage {stage} stopped: {refused.strerror or refused}", where=where, hint=hint)
     if isinstance(error, MemoryError):
         return StageError(f"stage {stage} ran out of memory", where=stage, hint=HINTS[errno.ENOMEM])
-    return StageError(f"stage {stage} failed: {type(error).__name__}: {error}", where=stage, hint="sparsegate --debug run shows where")
+    return StageError(f"stage {stage} failed: {type(error).__name__}: {error}", where=stage, hint=WITH_DEBUG)
 
 
 def _refusal(error: BaseException | None) -> OSError | None:

@@ -13,11 +13,13 @@ from typing import Any
 
 import msgspec
 
+from pipeline import alive
+from pipeline.commands import filled, recipe_words
 from pipeline.errors import InputError, SparsegateError, StageError
 from pipeline.progress import Progress, silent
 from pipeline.recipe import LoadedRecipe
 from pipeline.records import io
-from pipeline.records.run import Run, StageStatus
+from pipeline.records.run import Run, RunProcess, StageStatus
 from pipeline.records.verdict import Verdict
 from pipeline.run import provenance, workspace
 from pipeline.run.causes import failure_of
@@ -59,6 +61,12 @@ class Plan:
         end = ORDER.index(self.last) + 1 if self.last else len(ORDER)
         self.stages = ORDER[ORDER.index(enters_at) : end]
 
+    @property
+    def limits(self) -> list[str]:
+        """`--from`, `--until` and `--force`, as words of a command line."""
+        given = (("--from", self.first), ("--until", self.last), *(("--force", name) for name in sorted(self.force)))
+        return [word for option, name in given if name is not None for word in (option, name)]
+
 
 def execute(plan: Plan) -> Path:
     """Run the chain; returns the run's folder, whatever the verdict.
@@ -66,18 +74,32 @@ def execute(plan: Plan) -> Path:
     Raises:
         SparsegateError: a stage failed; run.json says which, and the stages before it are kept.
     """
+    run_id = workspace.new_run_id()
+    folder = workspace.logs(plan.workspace) / plan.recipe.recipe.name / run_id
+    try:
+        with alive.held(folder) as process:
+            return _execute(plan, run_id, folder, process)
+    except OSError as error:  # stages have errors of their own: what is left is the run's folder
+        raise _unwritable(folder, error) from None
+
+
+def _execute(plan: Plan, run_id: str, folder: Path, process: RunProcess) -> Path:
     recipe = plan.recipe
     run = Run(
-        id=workspace.new_run_id(),
+        id=run_id,
         recipe=recipe.recipe.name,
         recipe_path=str(recipe.path),
         recipe_text=recipe.text,
         recipe_digest=recipe.digest,
         sections=dict(recipe.sections),
+        overrides=list(recipe.overrides),
+        limits=plan.limits,
+        started_in=str(Path.cwd()),
+        process=process,
         started=_now(),
         provenance=provenance.collect(recipe.base, seed=recipe.recipe.seed, command=plan.command),
     )
-    ledger = _Ledger(workspace.logs(plan.workspace) / run.recipe / run.id, run)
+    ledger = _Ledger(folder, run)
     store = Store(workspace.store_root(plan.workspace, run.recipe))
     done: dict[str, Stored] = {}
     try:
@@ -114,6 +136,9 @@ def _one(name: str, plan: Plan, store: Store, done: dict[str, Stored], ledger: _
         stored = store.make(name, parts, lambda folder: _work(stage, plan, needed, folder), force=force)
     except Exception as error:
         failure = failure_of(name, error)
+        if failure.hint:
+            recipe = recipe_words(plan.recipe.path, plan.recipe.overrides, plan.workspace)
+            failure.hint = filled(failure.hint, recipe=recipe, workspace=plan.workspace)
         status = StageStatus(stage=name, status="failed", key=key, started=started, ended=_now(), error=str(failure))
         with suppress(StageError):  # what stopped the stage may also keep run.json from being written: the first cause is the one to tell
             ledger.add(status)
@@ -150,6 +175,10 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+def _unwritable(folder: Path, error: OSError) -> StageError:
+    return StageError(f"cannot write the run's folder: {error.strerror}", where=str(folder), hint="choose another --workspace")
+
+
 class _Ledger:
     """The run's folder: run.json is written again after every stage."""
 
@@ -162,9 +191,7 @@ class _Ledger:
         try:
             io.write(self.folder / "run.json", self.run)
         except OSError as error:
-            raise StageError(
-                f"cannot write the run's folder: {error.strerror}", where=str(self.folder), hint="choose another --workspace"
-            ) from None
+            raise _unwritable(self.folder, error) from None
 
     def add(self, status: StageStatus) -> StageStatus:
         """Note how a stage ended."""

@@ -6,6 +6,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipeline.alive import as_it_stands
+from pipeline.commands import again
+from pipeline.records.evidence import Evidence
 from pipeline.records.io import read
 from pipeline.records.run import Run
 from pipeline.run.store import OUTPUT_FILE
@@ -13,12 +16,14 @@ from pipeline.run.workspace import all_runs
 
 
 def summaries(workspace: Path, recipe: str | None = None) -> list[str]:
-    """One line per run."""
+    """One line per run; under one that was killed, the command that goes on with it."""
     lines = []
     for folder in all_runs(workspace, recipe):
-        run = read(folder / "run.json", Run)
+        run = as_it_stands(read(folder / "run.json", Run), folder)
         stages = " ".join(f"{stage.stage}:{stage.status}" for stage in run.stages)
-        lines.append(f"{run.recipe}/{run.id}  {run.result:<12}  {stages}")
+        lines.append(f"{run.recipe}/{run.id}  {run.result:<12}  {stages}".rstrip())
+        if run.result == "killed":
+            lines.append(f"  go on with it: {again(Evidence(folder=folder, run=run))}")
     return lines
 
 

@@ -6,6 +6,7 @@ import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pipeline.commands import in_workspace
 from pipeline.errors import InputError
 
 
@@ -54,5 +55,5 @@ def find(run: str, workspace: Path) -> Path:
     known = sorted({path.parent.name for path in all_runs(workspace)})
     raise InputError(
         f"no run {run!r} (looked for a folder with run.json, and in {logs(workspace)})",
-        hint=f"recipes with runs: {', '.join(known)}" if known else "sparsegate run RECIPE makes one",
+        hint=f"recipes with runs: {', '.join(known)}" if known else f"sparsegate run RECIPE{in_workspace(workspace)} makes one",
     )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pipeline.commands import names
 from pipeline.errors import InputError
 from pipeline.records.baseline import Baseline, BaselineLatency, BaselineQuality
 from pipeline.records.evidence import Evidence
@@ -49,7 +50,9 @@ def made(name: str, arm: str, evidence: Evidence, verdict: Verdict, statistics: 
         raise InputError("nothing was measured in this run", where=name, hint="run the measure stage")
     if verdict.outcome is not RuleResult.PASS:
         raise InputError(
-            f"this run is {verdict.outcome.value}: only a run that passes becomes a baseline", where=name, hint="sparsegate gate RUN"
+            f"this run is {verdict.outcome.value}: only a run that passes becomes a baseline",
+            where=name,
+            hint=f"sparsegate gate {names(evidence)['run']}",
         )
     run = f"{evidence.run.recipe}/{evidence.run.id}" if evidence.run else "unknown"
     latency = []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline import codes
+from pipeline.commands import names
 from pipeline.records.evidence import Evidence
 from pipeline.records.verdict import Finding
-from pipeline.verdict.names import names
 from pipeline.verdict.signs import measured, selection, weights
 
 SIGNS: dict[str, Callable[[Evidence], list[str]]] = {

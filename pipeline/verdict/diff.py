@@ -37,8 +37,8 @@ HIDDEN = {ChangeKind.HIDDEN_IN_A, ChangeKind.HIDDEN_IN_B}
 """What one side does not tell: no change is known."""
 
 
-def diff_builds(a: Build, b: Build, *, names: tuple[str, str] = ("A", "B")) -> DiffReport:
-    """Match the layers of two builds by ONNX nodes and say what changed, by time lost."""
+def diff_builds(a: Build, b: Build, *, names: tuple[str, str] = ("A", "B"), look: str = "sparsegate tactics B") -> DiffReport:
+    """Match the layers of two builds by ONNX nodes and say what changed, by time lost; `look` shows B's layers."""
     clock = _clock(a, b)
     pairs = [(group, _hidden(group, a, b)) for group in group_layers([a.layers, b.layers])]
     groups = [group for group, hidden in pairs if not hidden]
@@ -56,7 +56,7 @@ def diff_builds(a: Build, b: Build, *, names: tuple[str, str] = ("A", "B")) -> D
         a_totals=_totals(a, clock),
         b_totals=_totals(b, clock),
         notes=_notes(a, b, clock, names),
-        next=_next(changes, same, (a, b), names),
+        next=_next(changes, same, (a, b), names, look),
     )
 
 
@@ -88,7 +88,7 @@ def _notes(a: Build, b: Build, clock: Clock | None, names: tuple[str, str]) -> l
     return notes if clock != "tuner" else [*notes, "times are the autotuner's: they compare tactics, and are no layer times of an engine"]
 
 
-def _next(changes: Sequence[Change], same: int, builds: tuple[Build, Build], names: tuple[str, str]) -> str:
+def _next(changes: Sequence[Change], same: int, builds: tuple[Build, Build], names: tuple[str, str], look: str) -> str:
     """The change to look at first; a failed build before any."""
     if failed := [name for build, name in zip(builds, names, strict=True) if build.result == "failed"]:
         return f"see why {' and '.join(failed)} failed, and build again: without an engine nothing runs what a log selected"
@@ -97,7 +97,7 @@ def _next(changes: Sequence[Change], same: int, builds: tuple[Build, Build], nam
         return "A and B share no ONNX node: see whether they are builds of one network"
     lost = [change for change in changes if ChangeKind.SELECTION in change.kinds and any(side.kind == "dense" for side in change.b)]
     if lost:
-        return f"see why {lost[0].b[0].layer} went dense: sparsegate tactics {names[1]}"
+        return f"see why {lost[0].b[0].layer} went dense: {look}"
     if hidden := sorted((change for change in changes if HIDDEN & set(change.kinds)), key=_sparse_first):
         name = names[ChangeKind.HIDDEN_IN_B in hidden[0].kinds]
         layer = (hidden[0].a or hidden[0].b)[0].layer

@@ -7,6 +7,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from pipeline import commands
 from pipeline.records.difference import Change, ChangeKind, DiffReport, Figure, Point, RungChange
 from pipeline.records.evidence import Evidence
 from pipeline.records.measurement import Estimate, LayerTime, Measurement
@@ -23,7 +24,9 @@ from pipeline.verdict.layer_times import ratio_interval
 def diff_runs(a: Evidence, b: Evidence, arm: str) -> DiffReport:
     """Environment, figures, rungs and the layers of one arm."""
     names = (_name(a, "A"), _name(b, "B"))
-    layers = diff_builds(run_build(a, arm), run_build(b, arm), names=names)
+    layers = diff_builds(
+        run_build(a, arm), run_build(b, arm), names=names, look=f"sparsegate report {commands.names(b)['run']} --format md"
+    )
     facts = differing(run_facts(a.run) if a.run else {}, run_facts(b.run) if b.run else {})
     known = {fact.name for fact in facts}
     changes = [change for found in layers.changes if (change := _beyond_noise(found, a, b, arm)).kinds]

@@ -9,7 +9,7 @@ from pipeline.records.measurement import Measurement, Ratio
 from pipeline.records.rung import Rung, Step
 from pipeline.records.verdict import Rungs
 from pipeline.verdict.claims import ARM, OVER, Claim, placed
-from pipeline.verdict.names import why_missing
+from pipeline.verdict.missing import why_missing
 
 QUANTILE = "p50"
 METRICS = ("gpu_compute", "host_latency")

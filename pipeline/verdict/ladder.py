@@ -16,7 +16,7 @@ from pipeline.records.verdict import Rungs
 from pipeline.verdict.claims import ARM, Claim, placed
 from pipeline.verdict.engine_rungs import engine_rungs, service_rungs
 from pipeline.verdict.joining import build_of, weighted_layers
-from pipeline.verdict.names import why_missing
+from pipeline.verdict.missing import why_missing
 from pipeline.verdict.tactic_rungs import TacticRungs
 from pipeline.verdict.time_rungs import TimeRungs
 

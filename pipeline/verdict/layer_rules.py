@@ -20,6 +20,7 @@ from pipeline.verdict.facts import Facts
 TACTIC_RUNGS = ("eligible", "timed", "selected")
 SPARSE_FILE = "sparse"
 """The ONNX file whose layers the train, freeze and export records prove."""
+SEE_NAMES = "see the names: sparsegate report RUN --format md"
 FILE_OF_ARM = {"sparse": SPARSE_FILE, "twin": SPARSE_FILE, "dense": "dense"}
 """What the build stage makes each arm from."""
 
@@ -139,7 +140,15 @@ def rungs(rule: Rule, facts: Facts) -> list[JudgedRule]:
     value = len(proven)
     named, missing = _named(rule.layers, standing)
     if missing:
-        return [row(RuleResult.FAIL, f"no layer is called {', '.join(missing)}", "see the names with `sparsegate report`", value, wanted)]
+        return [
+            row(
+                RuleResult.FAIL,
+                f"no layer is called {', '.join(missing)}",
+                SEE_NAMES,
+                value,
+                wanted,
+            )
+        ]
     disputed = sorted(layer for layer, rung in open_.items() if rung is Rung.DISPUTED and (not named or layer in named))
     if disputed:
         return [row(RuleResult.INCONCLUSIVE, f"sources disagree on {_list(disputed)}", "read the layer info of the engine", value, wanted)]
@@ -191,7 +200,13 @@ def stability(rule: Rule, facts: Facts) -> list[JudgedRule]:
         missing = [pattern for pattern in rule.layers if all(pattern in absent for _, absent in found)]
         if missing:
             return [
-                row(RuleResult.FAIL, f"no layer is called {', '.join(missing)}", "see the names with `sparsegate report`", None, wanted)
+                row(
+                    RuleResult.FAIL,
+                    f"no layer is called {', '.join(missing)}",
+                    SEE_NAMES,
+                    None,
+                    wanted,
+                )
             ]
     times = {layer: [standing.by_layer.get(layer, Rung.UNKNOWN) for standing in layers] for layer in sorted(every)}
     sure = {layer: sum(rung is Rung.YES for rung in rungs_) for layer, rungs_ in times.items()}
@@ -203,7 +218,7 @@ def stability(rule: Rule, facts: Facts) -> list[JudgedRule]:
     if sure[worst] >= wanted:
         return [row(RuleResult.PASS, why, None, sure[worst], wanted)]
     outcome = RuleResult.FAIL if min(possible.values()) < wanted else RuleResult.INCONCLUSIVE
-    return [row(outcome, why, "rebuild with a timing cache, or see `sparsegate diff`", sure[worst], wanted)]
+    return [row(outcome, why, "rebuild with a timing cache, or see what differs: sparsegate diff RUN", sure[worst], wanted)]
 
 
 def layers_meant(evidence: Evidence) -> set[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from statistics import median
 
+from pipeline.commands import names
 from pipeline.errors import InputError
 from pipeline.records.evidence import Evidence
 from pipeline.records.layers import WeightedLayer
@@ -16,7 +17,6 @@ from pipeline.records.verdict import Rungs
 from pipeline.verdict import ladder
 from pipeline.verdict.claims import ARM, OVER
 from pipeline.verdict.joining import EngineLayers, build_of, weighted_layers
-from pipeline.verdict.names import names
 from pipeline.verdict.signs.weights import checked_layers
 from pipeline.verdict.time_rungs import TimeRungs
 
@@ -24,7 +24,7 @@ NEXT: dict[Step | None, str] = {
     Step.MASKED: "see the recipe's train.masks, then: sparsegate run {recipe} --from train",
     Step.FROZEN: "a weight grew back or was not masked: sparsegate run {recipe} --from train, or freeze.on_regrowth=remask",
     Step.EXPORTED: "see the axis and the operation that broke it: sparsegate check {onnx}",
-    Step.ELIGIBLE: "see which rule keeps it dense: sparsegate check {onnx} --sm 8.6 --tensorrt 10.13",
+    Step.ELIGIBLE: "see which rule keeps it dense: sparsegate check {onnx} {target}",
     Step.TIMED: "build with timed tactics in the log: trtexec --verbose, then: sparsegate tactics LOG",
     Step.SELECTED: "compare both times and their formats above: where dense is faster, leave the layer dense (train.masks.exclude)",
     Step.FASTER_LAYER: "profile both arms with more passes: sparsegate run {recipe} --set measure.layer_passes=10",
@@ -64,7 +64,7 @@ def tell(evidence: Evidence, name: str) -> LayerStory:
     groups = times.groups_of(layer)
     measured = [group for group in groups if group.ratio is not None]
     return LayerStory(
-        run=names(evidence)["run"],
+        run=f"{evidence.run.recipe}/{evidence.run.id}" if evidence.run else names(evidence)["run"],
         layer=layer,
         decision=own.decision,
         criterion=decision.criterion if decision else None,
@@ -106,7 +106,9 @@ def find_layer(evidence: Evidence, name: str) -> WeightedLayer:
     near = [layer for layer in ids if name in layer] or get_close_matches(name, ids, n=3, cutoff=0.4)
     raise InputError(
         f"no layer {name!r} in this run",
-        hint=f"the nearest: {', '.join(near[:5])}" if near else f"it has {len(ids)} layers: sparsegate report RUN names them",
+        hint=f"the nearest: {', '.join(near[:5])}"
+        if near
+        else f"it has {len(ids)} layers: sparsegate report {names(evidence)['run']} names them",
     )
 
 

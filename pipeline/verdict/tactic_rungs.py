@@ -10,7 +10,7 @@ from pipeline.records.rung import Rung, Step
 from pipeline.records.tactics import Build, Pass, TacticLayer, TacticReport
 from pipeline.verdict.claims import ARM, Claim, together
 from pipeline.verdict.joining import EngineLayers, build_of, weighted_layers
-from pipeline.verdict.names import why_missing
+from pipeline.verdict.missing import why_missing
 
 STEPS = (Step.ELIGIBLE, Step.TIMED, Step.SELECTED)
 

@@ -11,7 +11,7 @@ from pipeline.records.rung import Rung
 from pipeline.verdict.claims import ARM, OVER, Claim, together
 from pipeline.verdict.joining import build_of, nodes_of
 from pipeline.verdict.layer_times import GroupTime, compare
-from pipeline.verdict.names import why_missing
+from pipeline.verdict.missing import why_missing
 
 
 class TimeRungs:

@@ -132,7 +132,7 @@ class TestWeUpgradedTensorRTAndLostEightPercent:
         assert text.index("TensorRT  8.6.1  10.13.0") < text.index("selection, tactic, time")
         rows = text[text.index("delta ms") :].splitlines()[1:3]
         assert [row.split()[0] for row in rows] == ["0.14", "0.01"]
-        assert last_paragraph(text).startswith("next: see why /tail/Conv + tail/Relu went dense: sparsegate tactics")
+        assert last_paragraph(text).startswith("next: see why /tail/Conv + tail/Relu went dense: its reasons are in")
 
     def test_two_logs_of_different_versions_are_compared(self):
         log = DATA / "tactics" / "two_builds_one_file.log"

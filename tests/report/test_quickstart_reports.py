@@ -36,7 +36,7 @@ def test_the_first_screen_holds_the_outcome_the_rules_and_the_ladder(quickstart_
     for rungs in evidence.gate.ladder:
         assert rungs.of in "\n".join(lines)
     assert max(map(len, lines)) <= 80
-    assert any(line.startswith("next: ") for line in lines[-4:])
+    assert any(line.startswith("next: ") for line in lines[-12:])
 
 
 def test_every_number_is_a_records(evidence):

@@ -140,10 +140,17 @@ def test_every_row_of_the_reliability_page_is_a_test():
     assert len(named) >= 15 and named <= written
 
 
-def test_a_reader_sees_a_killed_run_as_running_and_the_next_beside_it(forks, whole, tmp_path):
+def test_a_killed_run_reads_killed_with_the_command_that_goes_on_with_it(forks, whole, tmp_path):
     recipe, _ = whole
-    assert forks("dense-epoch-written", "run", recipe, "--workspace", tmp_path, "-q")[0] == KILLED
+    words = ("--set", "train.threads=1", "--until", "freeze")
+    assert forks("dense-epoch-written", "run", recipe, "--workspace", tmp_path, "-q", *words)[0] == KILLED
     state = json.loads((all_runs(tmp_path, "faults")[-1] / "run.json").read_text())
     assert state["result"] == "running" and state["stages"] == []
+    go_on = f"sparsegate run {recipe} --set train.threads=1 --workspace {tmp_path} --until freeze"
     code, output = forks("none", "runs", "list", "--workspace", tmp_path)
-    assert code == 0 and "running" in output
+    assert code == 0 and "killed" in output and f"go on with it: {go_on}" in output
+    code, output = forks("none", "report", "faults", "--workspace", tmp_path)
+    assert code == 0 and output.startswith("KILLED  faults/") and go_on in " ".join(output.split())
+    code, output = forks("none", *go_on.split()[1:], "-q")
+    assert code == 0, output
+    assert [read(folder / "run.json", Run).result for folder in all_runs(tmp_path, "faults")] == ["running", "stopped"]
