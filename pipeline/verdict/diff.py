@@ -37,8 +37,8 @@ HIDDEN = {ChangeKind.HIDDEN_IN_A, ChangeKind.HIDDEN_IN_B}
 """What one side does not tell: no change is known."""
 
 
-def diff_builds(a: Build, b: Build, *, names: tuple[str, str] = ("A", "B"), look: str = "sparsegate tactics B") -> DiffReport:
-    """Match the layers of two builds by ONNX nodes and say what changed, by time lost; `look` shows B's layers."""
+def diff_builds(a: Build, b: Build, *, names: tuple[str, str] = ("A", "B"), look: str | None = None) -> DiffReport:
+    """Match the layers of two builds by ONNX nodes and say what changed, by time lost; `look` shows B's layers (else its log does)."""
     clock = _clock(a, b)
     pairs = [(group, _hidden(group, a, b)) for group in group_layers([a.layers, b.layers])]
     groups = [group for group, hidden in pairs if not hidden]
@@ -56,7 +56,7 @@ def diff_builds(a: Build, b: Build, *, names: tuple[str, str] = ("A", "B"), look
         a_totals=_totals(a, clock),
         b_totals=_totals(b, clock),
         notes=_notes(a, b, clock, names),
-        next=_next(changes, same, (a, b), names, look),
+        next=_next(changes, same, (a, b), names, look or f"sparsegate tactics {names[1]}"),
     )
 
 

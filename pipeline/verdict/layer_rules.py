@@ -11,11 +11,13 @@ from pipeline.records.arms import OnnxArms
 from pipeline.records.check import CheckedLayer
 from pipeline.records.evidence import Evidence
 from pipeline.records.layers import WeightedLayer
-from pipeline.records.rung import Rung
+from pipeline.records.rung import Rung, Step
 from pipeline.records.tactics import Build, TacticLayer
 from pipeline.records.verdict import JudgedRule, RuleResult
 from pipeline.verdict.budget import Rule
 from pipeline.verdict.facts import Facts
+from pipeline.verdict.joining import EngineLayers, weighted_layers
+from pipeline.verdict.tactic_rungs import TacticRungs
 
 TACTIC_RUNGS = ("eligible", "timed", "selected")
 SPARSE_FILE = "sparse"
@@ -121,6 +123,28 @@ def _called(layer: TacticLayer) -> tuple[str, ...]:
     return (layer.id, layer.name, *layer.parts, *layer.onnx_nodes)
 
 
+def _of_the_model(evidence: Evidence, rule: Rule, meant: set[str]) -> Standing | None:
+    """The model's layers on a rung of the engine: each where the worst engine layer that holds it does, unknown where none is known to.
+
+    A layer that is in no engine layer does not hide behind the number of the others.
+    """
+    builds = builds_of(evidence, rule.arm)
+    if not builds:
+        return None
+    judge, engine, step = TacticRungs(evidence, builds[0]), EngineLayers(builds[0]), Step(str(rule.rung))
+    layers = [layer for layer in weighted_layers(evidence) if layer.id in meant or rule.layers]
+    names = _standing([(layer, Rung.UNKNOWN) for layer in layers]).names
+    held = {layer.id: tuple(name for item in engine.of(layer) for name in _called(item)) for layer in layers}
+    by_layer = {layer.id: judge.of(layer)[step].rung for layer in layers}
+    return Standing(by_layer, {of: (*called, *held[of]) for of, called in names.items()})
+
+
+def _in_no_engine_layer(standing: Standing, evidence: Evidence, arm: str) -> list[str]:
+    """Layers of the model that no engine layer is known to hold."""
+    engine = EngineLayers(builds_of(evidence, arm)[0])
+    return sorted(layer.id for layer in weighted_layers(evidence) if layer.id in standing.by_layer and not engine.of(layer))
+
+
 def rungs(rule: Rule, facts: Facts) -> list[JudgedRule]:
     """At least so many layers on the rung, all named ones, none disputed."""
     assert rule.rung is not None
@@ -128,16 +152,17 @@ def rungs(rule: Rule, facts: Facts) -> list[JudgedRule]:
     not_here = _not_applicable(rule.rung, facts.evidence)
     if not_here:
         return [row(RuleResult.INCONCLUSIVE, not_here, "build with TensorRT")]
-    standing = RUNGS[rule.rung](facts.evidence, rule.arm)
+    meant = layers_meant(facts.evidence) if rule.at_least == "all" else set()
+    joined = rule.at_least == "all" and rule.rung in TACTIC_RUNGS
+    standing = _of_the_model(facts.evidence, rule, meant) if joined else RUNGS[rule.rung](facts.evidence, rule.arm)
     if standing is None:
         return [row(RuleResult.INCONCLUSIVE, f"no record says which layers of {rule.arm} are {rule.rung}", "run the stage that proves it")]
     proven = {layer for layer, rung in standing.by_layer.items() if rung is Rung.YES}
     open_ = {layer: rung for layer, rung in standing.by_layer.items() if rung in (Rung.UNKNOWN, Rung.DISPUTED)}
-    meant = layers_meant(facts.evidence) if rule.at_least == "all" else set()
     wanted = int(rule.at_least or 0) if rule.at_least != "all" else len(meant)
     if rule.at_least == "all" and not wanted:
         return [row(RuleResult.INCONCLUSIVE, "no record names a layer that is to be 2:4", "give a number instead of `all`")]
-    value = len(proven)
+    value = len(proven & meant) if joined else len(proven)
     named, missing = _named(rule.layers, standing)
     if missing:
         return [
@@ -155,17 +180,18 @@ def rungs(rule: Rule, facts: Facts) -> list[JudgedRule]:
     if rule.rung == "selected" and _names_only(facts.evidence, rule.arm):
         why = "the layer info holds names only, so no kernel's name proves a selection"
         return [row(RuleResult.INCONCLUSIVE, why, "export layer info with profilingVerbosity=detailed", value, wanted)]
-    # an engine's layers have names of their own: there `all` can only count
-    absent = sorted((named if rule.rung in TACTIC_RUNGS else named | meant) - proven)
+    absent = sorted((named | meant) - proven)
     if any(layer not in open_ for layer in absent) or value + len(open_) < wanted:
         why = f"{_list(absent)} not {rule.rung}" if absent else f"{value} of {wanted} layers are {rule.rung}"
         return [row(RuleResult.FAIL, why, None, value, wanted)]
     if absent or value < wanted:
+        gone = _in_no_engine_layer(standing, facts.evidence, rule.arm) if joined else []
+        hidden = f"; in no engine layer: {_list(gone)}" if gone else ""
         return [
             row(
                 RuleResult.INCONCLUSIVE,
-                f"{value} are {rule.rung}, {len(open_)} unknown ({_list(sorted(open_))})",
-                "see why they are unknown",
+                f"{value} are {rule.rung}, {len(open_)} unknown ({_list(sorted(open_))}){hidden}",
+                "see why they are unknown: sparsegate report RUN --format md",
                 value,
                 wanted,
             )
@@ -273,9 +299,17 @@ def _list(names: list[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def _counted(rule: Rule) -> str:
+    """What a number of layers counts: an engine has layers of its own, fused or split otherwise than the model's."""
+    if rule.rung not in TACTIC_RUNGS:
+        return f"{rule.rung} layers of {rule.arm}"
+    return f"{rule.rung} {'model' if rule.at_least == 'all' else 'engine'} layers of {rule.arm}"
+
+
 def _row(rule: Rule) -> Callable[..., JudgedRule]:
-    what = f"{rule.rung} layers of {rule.arm}" if rule.kind == "rungs" else f"sparse tactics of {rule.arm} over its builds"
-    wanted = [f"at least {rule.at_least}"] if rule.at_least is not None else []
+    what = _counted(rule) if rule.kind == "rungs" else f"sparse tactics of {rule.arm} over its builds"
+    least = rule.at_least if isinstance(rule.at_least, str) or rule.at_least is None else f"{rule.at_least:g}"
+    wanted = [f"at least {least}"] if least is not None else []
     wanted += [f"in at least {rule.builds or 'all'} builds"] if rule.kind == "stability" else []
     wanted += [f"with {_list(rule.layers)}"] if rule.layers else []
     key = ",".join([*([f"{rule.at_least}"] if rule.at_least is not None else []), *rule.layers])

@@ -16,13 +16,13 @@ STEPS = (Step.ELIGIBLE, Step.TIMED, Step.SELECTED)
 
 
 class TacticRungs:
-    """Rungs 4-6 of every layer, from the build of the sparse arm."""
+    """Rungs 4-6 of every layer of the model, from one build: that of the sparse arm where none is given."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: Evidence, build: Build | None = None) -> None:
         report = evidence.tactics
         self._report = report
-        self._everywhere = _everywhere(evidence)
-        build = build_of(report, ARM) if report else None
+        self._everywhere = _everywhere(evidence) if build is None else None
+        build = build or (build_of(report, ARM) if report else None)
         self._engine = EngineLayers(build) if build else None
         self._lists_complete = self._engine is not None and _can_prove_absence(self._engine, evidence)
 

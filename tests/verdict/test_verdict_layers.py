@@ -174,6 +174,52 @@ def test_without_training_all_means_what_could_be_2_4(other, proof, outcome, wan
     assert (row.outcome, row.budget) == (outcome, wanted)
 
 
+ALL_SELECTED = {"kind": "rungs", "rung": "selected", "at_least": "all"}
+
+
+def engine_of(engine, **proofs):
+    """A model of layers with a rung 3 each, and one build of it."""
+    return msgspec.structs.replace(built(engine), export=exported(**proofs).export)
+
+
+@pytest.mark.parametrize(
+    ("engine", "outcome", "words"),
+    [
+        ({"a": YES, "b": YES}, "pass", "2 layers are selected"),
+        ({"a": YES, "other": YES}, "inconclusive", "in no engine layer: b"),
+        ({"a": YES, "a2": YES, "a3": YES}, "inconclusive", "in no engine layer: b"),
+        ({"a": YES, "b": NO, "other": YES}, "fail", "b not selected"),
+        ({"a": YES, "b": UNKNOWN, "other": YES}, "inconclusive", "1 are selected, 1 unknown (b)"),
+        ({"a": YES, "b": DISPUTED}, "inconclusive", "sources disagree on b"),
+    ],
+)
+def test_a_layer_that_vanished_from_the_engine_does_not_hide_behind_the_number_of_the_others(engine, outcome, words):
+    row = only(engine_of(engine, a=YES, b=YES), ALL_SELECTED)
+    assert row.outcome == outcome and words in row.why
+    assert row.budget == 2 and row.text == "selected model layers of sparse: at least all"
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.sampled_from([YES, NO, UNKNOWN, DISPUTED])), st.sets(st.sampled_from("abc"), min_size=1)
+)
+def test_all_passes_only_where_each_layer_of_the_model_is_selected_in_the_engine(engine, model):
+    row = only(engine_of(engine, **dict.fromkeys(model, YES)), ALL_SELECTED)
+    assert (row.outcome == "pass") == all(engine.get(name) is YES for name in model)
+
+
+def test_a_layer_in_two_engine_layers_stands_where_the_worse_of_them_does():
+    evidence = engine_of({"a": YES, "copy": NO}, a=YES)
+    (build,) = evidence.tactics.builds
+    both = [msgspec.structs.replace(item, onnx_nodes=["/a/Conv"]) for item in build.layers]
+    report = msgspec.structs.replace(evidence.tactics, builds=[msgspec.structs.replace(build, layers=both)])
+    assert only(msgspec.structs.replace(evidence, tactics=report), ALL_SELECTED).outcome == "fail"
+
+
+def test_a_number_counts_engine_layers_and_says_so():
+    row = only(engine_of({"a": YES, "other": YES}, a=YES, b=YES), {**ALL_SELECTED, "at_least": 2})
+    assert (row.outcome, row.text) == ("pass", "selected engine layers of sparse: at least 2")
+
+
 def test_all_of_no_layers_does_not_pass():
     nothing = with_files(exported(b=NO), onnx_arm("sparse", checked("b", False, groups=None)))
     assert only(nothing, EXPORTED).outcome == "inconclusive"
