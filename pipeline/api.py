@@ -163,9 +163,11 @@ def gate(
     from pipeline.records.evidence import read_evidence
 
     evidence = read_evidence(Path(folder))
-    own_rules, own_alpha = judging.budgets_of(evidence)
+    if rules is None or alpha is None:
+        own_rules, own_alpha = judging.budgets_of(evidence)
+        rules, alpha = own_rules if rules is None else rules, own_alpha if alpha is None else alpha
     stored = io.read(Path(baseline), Baseline) if baseline is not None else None
-    return judging.judge(evidence, own_rules if rules is None else rules, own_alpha if alpha is None else alpha, stored)
+    return judging.judge(evidence, rules, alpha, stored)
 
 
 def save_baseline(folder: str | Path, verdict: Verdict, path: str | Path, *, arm: str = "sparse", replace: bool = False) -> list[str]:

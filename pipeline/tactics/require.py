@@ -1,4 +1,9 @@
-"""`--require PATTERN`: must these layers be selected, and are they?"""
+"""`--require PATTERN`: must these layers be selected, and are they?
+
+A pattern is held against every name that an engine layer goes by: its own, its horizontal parts (`a || b`), the operators of a fused
+name (`a + b`, `PWN(a, b)`), and the ONNX nodes that its metadata names. What it matches is the engine layer as a whole: the
+pattern holds only if that layer is selected, in every place where it matches.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,10 @@ import msgspec
 from pipeline.errors import ExitCode, InputError
 from pipeline.records.rung import Rung
 from pipeline.records.tactics import Build, TacticLayer, TacticReport
+from pipeline.tactics.names import leaves, profile_of, split_depth0
+
+REFORMAT = re.compile(r"Reformatting CopyNode for (?:Network )?(?:Input|Output) ")
+"""How the layers begin that TensorRT puts in to change a format: `Reformatting CopyNode for Input Tensor 0 to conv1 + relu1`."""
 
 
 class Unmet(msgspec.Struct, frozen=True):
@@ -27,8 +36,19 @@ def glob(pattern: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(pattern.replace("[", "[[]")), re.DOTALL)
 
 
-def _names(layer: TacticLayer) -> list[str]:
-    return [layer.id, layer.name, *layer.parts, *layer.onnx_nodes]
+def _own_names(layer: TacticLayer) -> set[str]:
+    return {layer.id, layer.name, profile_of(layer.name)[0]}
+
+
+def _names(layer: TacticLayer) -> set[str]:
+    fused = (piece for part in layer.parts for piece in split_depth0(part, " + "))
+    return _own_names(layer) | {*layer.parts, *fused, *leaves(layer.name), *layer.onnx_nodes}
+
+
+def _matched(report: TacticReport, pattern: re.Pattern[str]) -> list[tuple[Build, TacticLayer]]:
+    """Layers that go by a name that matches; a reformat carries its neighbour's name and counts only where nothing else does."""
+    found = [(build, layer) for build in report.builds for layer in build.layers if any(map(pattern.match, _names(layer)))]
+    return [(build, layer) for build, layer in found if not REFORMAT.match(layer.name)] or found
 
 
 def unmet(report: TacticReport, patterns: Sequence[str]) -> list[Unmet]:
@@ -40,14 +60,20 @@ def unmet(report: TacticReport, patterns: Sequence[str]) -> list[Unmet]:
     found: list[Unmet] = []
     for pattern in patterns:
         compiled = glob(pattern)
-        matched = [(build, layer) for build in report.builds for layer in build.layers if any(map(compiled.match, _names(layer)))]
+        matched = _matched(report, compiled)
         if not matched:
             raise InputError(
                 f"no layer matches {pattern!r}", where="--require", hint="sparsegate tactics FILE --format csv lists the names"
             )
-        standing = [(build.id, layer.id, _in_an_engine(build, layer.selected)) for build, layer in matched]
+        standing = [(build.id, layer.id, _in_an_engine(build, _selected(layer, compiled))) for build, layer in matched]
         found += [Unmet(pattern, build, layer, selected) for build, layer, selected in standing if selected is not Rung.YES]
     return found
+
+
+def _selected(layer: TacticLayer, pattern: re.Pattern[str]) -> Rung:
+    """That some kernel of a region is sparse does not say that the one of a node within it is."""
+    within = "ForeignNode[" in layer.name and not any(map(pattern.match, _own_names(layer)))
+    return Rung.UNKNOWN if within and layer.selected is Rung.YES else layer.selected
 
 
 def _in_an_engine(build: Build, selected: Rung) -> Rung:

@@ -97,7 +97,9 @@ def test_gate_proposes_itself_with_everything_it_was_given(away, tmp_path):
     for stage in ("train", "export", "build", "tactics"):
         io.write(away.folder / "records" / f"{stage}.json", getattr(away, stage))
     words = ["gate", str(away.folder), "--recipe", str(recipe), "--workspace", str(tmp_path)]
-    text = " ".join(CliRunner().invoke(group, words).output.split())
+    result = CliRunner().invoke(group, words)
+    assert isinstance(result.exception, SystemExit), result.exception
+    text = " ".join(result.output.split())
     assert f"sparsegate report crafted/{away.run.id} --workspace {shlex.quote(str(away.folder.parents[2]))} --format md" in text
 
 

@@ -62,6 +62,58 @@ def test_required_layers_set_the_exit_code(log, pattern, code, words):
     assert words in run(log, "--require", pattern, code=code).stderr
 
 
+FOUND = "[I] [TRT] (Sparsity) Found {} layer(s) eligible to use sparse tactics: {}\n"
+CHOSE = "[I] [TRT] (Sparsity) Chose {} layer(s) using sparse tactics:, {}\n"
+
+
+def fused_log(path, found, chosen):
+    path.write_text(FOUND.format(len(found), ", ".join(found)) + CHOSE.format(len(chosen), ", ".join(chosen)))
+    return str(path)
+
+
+@pytest.mark.parametrize("pattern", ["conv1", "relu1", "add", "conv1 + relu1", "conv*", "PWN(add, relu2)"])
+def test_a_part_of_a_fused_layer_is_satisfied_only_where_that_layer_is_selected(tmp_path, pattern):
+    layers = ["conv1 + relu1", "conv2 || conv3 + PWN(add, relu2)"]
+    from pipeline import api
+
+    for chosen in ([], layers[:1], layers[1:], layers):
+        report = api.read_log(fused_log(tmp_path / "build.log", layers, chosen))
+        matched = [name for name in layers if pattern.rstrip("*") in name]
+        failures, code = api.require_selected(report, [pattern])
+        assert {failure.layer for failure in failures} == {name for name in matched if name not in chosen}
+        assert (code == 0) == all(name in chosen for name in matched)
+
+
+def test_an_onnx_node_that_metadata_names_is_required_of_its_engine_layer(tmp_path):
+    from pipeline import api
+
+    info = tmp_path / "layers.json"
+    for kernel, wanted in (("sm80_xmma_fprop_sparse_conv_f16f16", 0), ("sm80_xmma_fprop_implicit_gemm_f16f16", 1)):
+        layer = {"Name": "__myl_Fc_myl0_1", "LayerType": "gemm", "TacticName": kernel, "Metadata": "[ONNX Layer: /fc/MatMul]"}
+        info.write_text(json.dumps({"Layers": [layer]}))
+        assert api.require_selected(api.read_log(info), ["/fc/MatMul"])[1] == wanted
+
+
+def test_a_selected_region_does_not_stand_for_a_node_within_it(tmp_path):
+    from pipeline import api
+
+    report = api.read_log(fused_log(tmp_path / "build.log", ["{ForeignNode[a...b]}"], ["{ForeignNode[a...b]}"]))
+    assert api.require_selected(report, ["{ForeignNode*"])[1] == 0
+    assert api.require_selected(report, ["a"])[1] == 3
+
+
+def test_a_reformat_of_a_layer_is_not_the_layer(tmp_path):
+    from pipeline import api
+
+    kernel = "sm80_xmma_fprop_sparse_conv_f16f16"
+    copy = {"Name": "Reformatting CopyNode for Input Tensor 0 to conv1 + relu1", "LayerType": "Reformat", "TacticName": "permutationKernel"}
+    info = tmp_path / "layers.json"
+    info.write_text(json.dumps({"Layers": [copy, {"Name": "conv1 + relu1", "LayerType": "CaskConvolution", "TacticName": kernel}]}))
+    report = api.read_log(info)
+    assert [api.require_selected(report, [pattern])[1] for pattern in ("relu1", "*conv1*")] == [0, 0]
+    assert api.require_selected(report, ["Reformatting*"])[1] != 0
+
+
 def test_names_are_never_markup_on_a_terminal(tmp_path, capsys):
     from pipeline import tactics
     from pipeline.report import tactics_md, tactics_rich
