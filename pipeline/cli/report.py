@@ -17,7 +17,8 @@ from pipeline.cli.completion import complete_run
 def command(run: str, style: str, workspace: Path) -> None:
     """What a run found: the verdict, the ladder per layer, how sure it is, what to do next.
 
-    RUN is a run's folder, `recipe/run-id`, or `recipe` for its latest run. Nothing in it is changed.
+    RUN is a run's folder, `recipe/run-id`, or `recipe` for its latest run. Nothing in it is changed. The JSON holds all that the
+    text is made of; `gate RUN --format json` gives the verdict alone.
     """
     from pipeline import api, report
     from pipeline.cli.width import paint, terminal_width
@@ -26,7 +27,6 @@ def command(run: str, style: str, workspace: Path) -> None:
 
     evidence = api.judged(find(run, workspace))
     if style == "json":
-        assert evidence.gate is not None  # judged gives every run a verdict
-        click.echo(encode(evidence.gate), nl=False)
+        click.echo(encode(report.run_report(evidence)), nl=False)
     else:
         click.echo(report.run_markdown(evidence) if style == "md" else paint(report.run_text(evidence, terminal_width())), nl=False)

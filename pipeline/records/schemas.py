@@ -14,6 +14,7 @@ RECORDS: dict[str, str] = {
     "measurement": "pipeline.records.measurement:Measurement",
     "verdict": "pipeline.records.verdict:Verdict",
     "baseline": "pipeline.records.baseline:Baseline",
+    "report": "pipeline.records.report:RunReport",
     "run": "pipeline.records.run:Run",
     "diff": "pipeline.records.difference:DiffReport",
     "stability": "pipeline.records.difference:StabilityReport",

@@ -9,12 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pipeline.report.data import run_report
     from pipeline.report.markdown import run_markdown
     from pipeline.report.terminal import run_text
 
-__all__ = ["run_markdown", "run_text"]
+__all__ = ["run_markdown", "run_report", "run_text"]
 
-_DOORS = {"run_text": "pipeline.report.terminal", "run_markdown": "pipeline.report.markdown"}
+_DOORS = {"run_report": "pipeline.report.data", "run_text": "pipeline.report.terminal", "run_markdown": "pipeline.report.markdown"}
 
 
 def __getattr__(name: str) -> Any:

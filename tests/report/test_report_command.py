@@ -38,10 +38,26 @@ def test_report_reads_a_folder_and_leaves_it_as_it_was(folder):
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_json_is_the_verdict_record(folder):
+def test_json_is_what_the_text_shows_as_data(folder):
     found = json.loads(sparsegate("report", folder, "--format", "json").stdout)
-    assert found["schema"] == "sparsegate.verdict/1"
-    assert [row["of"] for row in found["ladder"]] == ["stem", "body", "tail", "engine batch=32", "service"]
+    assert found["schema"] == "sparsegate.report/1"
+    assert [row["of"] for row in found["verdict"]["ladder"]] == ["stem", "body", "tail", "engine batch=32", "service"]
+    text = " ".join(sparsegate("report", folder).stdout.split())
+    assert text.startswith(f"{found['outcome']} {found['run']['recipe']}/{found['run']['id']}")
+    assert text.endswith(f"next: {found['next']}")
+    for ratio in found["measurement"]["ratios"]:
+        assert f"{ratio['arm']}/{ratio['over']}" in text and f"{ratio['ratio']['value']}x" in text
+    for finding in found["verdict"]["findings"]:
+        assert f"{finding['id']} {finding['observation']}" in text and finding["next"] in text
+    for note in [*found["verdict"]["notes"], *(layer["text"] for layer in found["masks"]["layers"] if not layer["masked"])]:
+        assert note in text
+
+
+def test_json_of_a_run_that_left_nothing_is_a_whole_document(folder):
+    for record in (folder / "records").iterdir():
+        record.unlink()
+    found = json.loads(sparsegate("report", folder, "--format", "json").stdout)
+    assert (found["measurement"], found["masks"], found["verdict"]["outcome"]) == (None, None, "inconclusive")
 
 
 def test_pipes_get_80_columns_and_COLUMNS_widens(folder):
