@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 from pipeline.records.tactics import BestTime, Build, TacticLayer, TacticReport
 
@@ -21,8 +22,24 @@ def render(report: TacticReport) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for build in report.builds:
-        writer.writerows(_row(build, layer) for layer in build.layers)
+        writer.writerows(map(literal, _row(build, layer)) for layer in build.layers)
     return out.getvalue()
+
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet would evaluate (https://owasp.org/www-community/attacks/CSV_Injection)."""
+
+
+NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?", re.ASCII)
+
+
+def literal(cell: object) -> object:
+    """A cell that a spreadsheet shows and never evaluates: an apostrophe goes before a text that begins as a formula does.
+
+    >>> literal("=HYPERLINK(...)"), literal("-conv"), literal(-0.5), literal("-0.5"), literal("conv")
+    ("'=HYPERLINK(...)", "'-conv", -0.5, '-0.5', 'conv')
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) and not NUMBER.fullmatch(cell) else cell
 
 
 def _best(best: BestTime | None) -> tuple[object, object]:

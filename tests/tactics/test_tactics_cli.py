@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline import codes
 
@@ -60,6 +62,27 @@ def test_every_format_tells_of_the_same_layers():
 )
 def test_required_layers_set_the_exit_code(log, pattern, code, words):
     assert words in run(log, "--require", pattern, code=code).stderr
+
+
+@given(st.text("=+-@\t ab1.\n,\"'", min_size=1, max_size=8))
+def test_no_text_of_a_log_is_a_formula_in_the_csv(name):
+    from pipeline.records.rung import Rung
+    from pipeline.records.tactics import Best, BestTime, Build, Reason, Tactic, TacticLayer, TacticReport
+    from pipeline.report import tactics_csv
+
+    tactic = Tactic(name=name, kind="sparse", id="-1", runner=None, how="layer-info")
+    best = Best(sparse=BestTime(ms=0.5, format=name), dense=None, comparable=False)
+    layer = TacticLayer(
+        id="x", name=name, onnx_nodes=[name], tactic=tactic, best=best, reasons=[Reason(code="dla", text=name)], tuned_ms=-0.5,
+        selected=Rung.YES,
+    )  # fmt: skip
+    text = tactics_csv.render(TacticReport(builds=[Build(id=0, tensorrt=name, layers=[layer])]))
+    (row,) = csv.DictReader(io.StringIO(text, newline=""))
+    for cell in row.values():
+        assert not cell.startswith(("=", "+", "-", "@", "\t", "\r")) or float(cell) is not None
+    for column in ("layer", "tensorrt", "tactic", "best_sparse_format", "onnx_nodes"):
+        assert row[column].removeprefix("'") == name.removeprefix("'")
+    assert (row["tuned_ms"], row["tactic_id"], row["best_sparse_ms"]) == ("-0.5", "-1", "0.5")
 
 
 FOUND = "[I] [TRT] (Sparsity) Found {} layer(s) eligible to use sparse tactics: {}\n"
