@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from pipeline.records.tactics import Build, TacticReport
-from pipeline.report.tactics_text import advice, eligible_layers, figures, headline, loaded, notes, shown, totals
+from pipeline.report.tactics_advice import advice
+from pipeline.report.tactics_text import eligible_layers, figures, headline, loaded, notes, shown, totals
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#&])")
 
@@ -28,7 +29,7 @@ def _build(report: TacticReport, build: Build) -> Iterator[str]:
     yield ""
     yield from (f"- {escape(note)}" for note in notes(report, build))
     yield f"- {escape(totals(build))}"
-    yield from (f"- next: {escape(step)}" for step in advice(build))
+    yield from (f"- next: {escape(step)}" for step in advice(build, eligible_layers(build)))
     yield ""
     layers = eligible_layers(build)
     if layers:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pipeline.records.rung import Rung
 from pipeline.records.tactics import Build, TacticReport
-from pipeline.report.tactics_text import advice, eligible_layers, figures, headline, loaded, notes, shown, totals
+from pipeline.report.tactics_advice import advice
+from pipeline.report.tactics_text import eligible_layers, figures, headline, loaded, notes, shown, totals
 
 _STYLES = {Rung.YES: "green", Rung.NO: "red", Rung.DISPUTED: "yellow", Rung.UNKNOWN: "yellow"}
 
@@ -21,7 +22,7 @@ def show(report: TacticReport) -> None:
             console.print(Text(note, style="yellow" if note.startswith("conflict") else "dim"))
         console.print(_table(build))
         console.print(Text(totals(build)))
-        for step in advice(build):
+        for step in advice(build, eligible_layers(build)):
             console.print(Text(f"next: {step}", style="cyan"))
     for run in report.runs:
         for line in loaded(report, run):

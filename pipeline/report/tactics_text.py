@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from pipeline import codes
 from pipeline.records.rung import Rung, tally
 from pipeline.records.tactics import Build, LoadedRun, TacticLayer, TacticReport
+from pipeline.report.tactics_advice import advice
 
 MAX_TRUNCATED = 5
 
@@ -62,15 +62,6 @@ def _counted(build: Build, names: Sequence[str], rungs: Sequence[Rung], word: st
     if told is None and not names and not (build.passes and not rungs):
         return f"{word} not known"
     return f"{len(names)} {word}" + (f" ({unknown} not known)" if unknown else "")
-
-
-def advice(build: Build) -> list[str]:
-    """What to look at next: the build's own hint, then the reasons' next steps."""
-    steps = [build.hint] if build.hint else []
-    seen = dict.fromkeys(reason.code for layer in eligible_layers(build) if layer.selected is not Rung.YES for reason in layer.reasons)
-    seen.update(dict.fromkeys(finding.code for finding in build.findings))
-    steps += [f"{code}: {codes.get(code).next}" for code in seen if codes.get(code).next]
-    return steps
 
 
 def figures(layer: TacticLayer) -> tuple[str, str, str]:
@@ -127,7 +118,7 @@ def _build(report: TacticReport, build: Build) -> Iterator[str]:
     if any("*" in figures(layer)[0] for layer in layers):
         yield "  * best sparse and best dense are of different formats: not comparable"
     yield f"  {totals(build)}"
-    yield from (f"  next: {step}" for step in advice(build))
+    yield from (f"  next: {step}" for step in advice(build, layers))
 
 
 def loaded(report: TacticReport, run: LoadedRun) -> Iterator[str]:

@@ -11,9 +11,9 @@ from pipeline.tactics.sparsity import Listed
 
 PRECISION_FLAGS = {"--fp16": "FP16", "--bf16": "BF16", "--int8": "INT8", "--fp8": "FP8", "--int4": "INT4"}
 BEST = ["FP32", "FP16", "BF16", "INT8"]
-_MORE = (
-    "the times that decided are printed only at VERBOSE: build with --verbose, and add --profilingVerbosity=detailed --exportLayerInfo=FILE"
-)
+HALF = "export the model in half precision"
+FILTERED = "TensorRT's messages are missing though --verbose was given: keep all of the build's output (2>&1)"
+KERNELS = "--profilingVerbosity=detailed --exportLayerInfo=FILE names the kernels"
 STRONG_ONLY_FROM = 11
 """From this major version on every network is strongly typed."""
 
@@ -48,16 +48,32 @@ def precision(log: BuildLog) -> list[str]:
 def hint(build: Build, log: BuildLog) -> str | None:
     """What would tell more; None where the log says enough."""
     if build.passes and not build.layers and build.precision == ["FP32"]:
-        return "FP32-only build: no layer is eligible; build with --fp16, or export the model in half precision"
+        return f"FP32-only build: no layer is eligible; {HALF if build.typing == 'strong' else f'build with --fp16, or {HALF}'}"
     if log.lists or log.layer_info or log.dump or log.tables.began:
-        if not log.tables.began and build.eligible and set(build.eligible) != set(build.selected):
-            return _MORE
-        return None
+        untimed = not log.tables.began and build.eligible and set(build.eligible) != set(build.selected)
+        return _what_decided(log) if untimed else None
     if build.sparsity == "disabled":
         return "sparsity was off: build with --sparsity=enable (BuilderFlag.SPARSE_WEIGHTS)"
+    if log.info and build.sparsity is not None:
+        return f"sparsity was {build.sparsity}, but no line about it is here: the log was cut or filtered; keep all of the build's output"
     if log.info:
         return "TensorRT's INFO messages are there, but none about sparsity: the builder flag was off; build with --sparsity=enable"
+    if "--verbose" in _flags(log):
+        return FILTERED
     return "the log hides TensorRT's INFO messages: build with --verbose, or set the logger's severity to INFO or VERBOSE"
+
+
+def _what_decided(log: BuildLog) -> str | None:
+    """What is missing to see why layers were not selected: the times, where the log hides them, and the kernels' names."""
+    if log.verbose:
+        steps = ["no tactic was timed in this build, a timing cache may have answered: build once with an empty one"]
+    elif "--verbose" in _flags(log):
+        steps = [FILTERED]
+    else:
+        steps = ["the times that decided are printed only at VERBOSE: build with --verbose"]
+    if not any(layer.tactic_name for layer in (*log.layer_info, *log.dump)):
+        steps.append(KERNELS)
+    return "; ".join(steps)
 
 
 def profiles_of(log: BuildLog, lists: list[Listed]) -> int:
