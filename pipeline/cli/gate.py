@@ -9,9 +9,6 @@ from pathlib import Path
 import click
 
 from pipeline.cli import options
-from pipeline.errors import ExitCode
-
-EXIT_OF_OUTCOME = {"pass": ExitCode.PASS, "fail": ExitCode.FAIL, "inconclusive": ExitCode.UNDECIDED}
 
 
 @click.command()
@@ -54,7 +51,7 @@ def command(
         path = baseline_path(workspace, save_baseline)
         for note in api.save_baseline(folder, verdict, path, arm=arm, replace=replace):
             click.echo(f"baseline {path}: {note}", err=True)
-    sys.exit(int(EXIT_OF_OUTCOME[verdict.outcome]))
+    sys.exit(int(options.EXIT_OF_OUTCOME[verdict.outcome]))
 
 
 def _budgets(recipe: Path | None, overrides: tuple[str, ...]) -> tuple[list[dict[str, object]] | None, float | None]:

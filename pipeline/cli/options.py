@@ -8,6 +8,10 @@ from typing import Any
 
 import click
 
+from pipeline.errors import ExitCode
+
+EXIT_OF_OUTCOME = {"pass": ExitCode.PASS, "fail": ExitCode.FAIL, "inconclusive": ExitCode.UNDECIDED}
+"""What a command returns for a verdict."""
 workspace = click.option(
     "--workspace",
     type=click.Path(file_okay=False, path_type=Path),

@@ -12,8 +12,6 @@ import click
 from pipeline.cli import options
 from pipeline.errors import ExitCode
 
-EXIT_OF_OUTCOME = {"pass": ExitCode.PASS, "fail": ExitCode.FAIL, "inconclusive": ExitCode.UNDECIDED}
-
 
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path))
@@ -66,7 +64,7 @@ def command(
     write_bytes(folder / "report.md", report.run_markdown(evidence).encode())
     click.echo(paint(report.run_text(evidence, terminal_width())), nl=False)
     if evidence.gate is not None and evidence.gate.rules:
-        sys.exit(int(EXIT_OF_OUTCOME[evidence.gate.outcome]))
+        sys.exit(int(options.EXIT_OF_OUTCOME[evidence.gate.outcome]))
 
 
 def _sweep(name: str, settings: Mapping[str, Sequence[Any]], workspace: Path, run_once: Callable[[Sequence[str]], Path]) -> None:
@@ -86,4 +84,4 @@ def _sweep(name: str, settings: Mapping[str, Sequence[Any]], workspace: Path, ru
         sys.exit(int(ExitCode.STAGE))
     for outcome in ("fail", "inconclusive"):
         if any(point.outcome == outcome for point in found.points):
-            sys.exit(int(EXIT_OF_OUTCOME[outcome]))
+            sys.exit(int(options.EXIT_OF_OUTCOME[outcome]))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import InputError, MissingPackageError
+from pipeline.records.io import write_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -117,18 +116,7 @@ def save_state(path: str | Path, state: Mapping[str, Tensor]) -> Path:
 
     path = Path(path)
     plain = {key: state[key].detach().to("cpu").contiguous().clone() for key in sorted(state)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(save(plain))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_bytes(path, save(plain))
     return path
 
 

@@ -175,7 +175,7 @@ class _Order(Watch):
 
 
 @contextmanager
-def calibrating(model: nn.Module) -> Iterator[None]:
+def evaluating(model: nn.Module) -> Iterator[None]:
     """Eval mode, and attention's fused path (which no mode sees) off; all is put back after."""
     modes = {module: module.training for module in model.modules()}
     fast = torch.backends.mha.get_fastpath_enabled()
@@ -193,13 +193,13 @@ def order_of_use(model: nn.Module, sites: Sequence[Site], calibration: Calibrati
     """Every use of the sites' weights in one forward pass of one sample, in order."""
     mode = _Order(sites)
     args, kwargs = moved_to(first_sample(*calibration.calls[0]), model)
-    with calibrating(model), torch.no_grad(), mode:
+    with evaluating(model), torch.no_grad(), mode:
         model(*args, **kwargs)
     return mode.uses
 
 
 def activations(model: nn.Module, sites: Sequence[Site], calibration: Calibration, visit: Visit, stop_after: int | None = None) -> None:
     """Show a visitor all activations of the sites, batch by batch; each pass stops after `stop_after` uses."""
-    with calibrating(model), torch.no_grad():
+    with evaluating(model), torch.no_grad():
         for _ in calibration.run(model, Watch(sites, visit, stop_after)):
             pass

@@ -165,15 +165,7 @@ def rungs(rule: Rule, facts: Facts) -> list[JudgedRule]:
     value = len(proven & meant) if joined else len(proven)
     named, missing = _named(rule.layers, standing)
     if missing:
-        return [
-            row(
-                RuleResult.FAIL,
-                f"no layer is called {', '.join(missing)}",
-                SEE_NAMES,
-                value,
-                wanted,
-            )
-        ]
+        return [row(RuleResult.FAIL, f"no layer is called {', '.join(missing)}", SEE_NAMES, value, wanted)]
     disputed = sorted(layer for layer, rung in open_.items() if rung is Rung.DISPUTED and (not named or layer in named))
     if disputed:
         return [row(RuleResult.INCONCLUSIVE, f"sources disagree on {_list(disputed)}", "read the layer info of the engine", value, wanted)]
@@ -225,15 +217,7 @@ def stability(rule: Rule, facts: Facts) -> list[JudgedRule]:
         every = {layer for named, _ in found for layer in named}
         missing = [pattern for pattern in rule.layers if all(pattern in absent for _, absent in found)]
         if missing:
-            return [
-                row(
-                    RuleResult.FAIL,
-                    f"no layer is called {', '.join(missing)}",
-                    SEE_NAMES,
-                    None,
-                    wanted,
-                )
-            ]
+            return [row(RuleResult.FAIL, f"no layer is called {', '.join(missing)}", SEE_NAMES, None, wanted)]
     times = {layer: [standing.by_layer.get(layer, Rung.UNKNOWN) for standing in layers] for layer in sorted(every)}
     sure = {layer: sum(rung is Rung.YES for rung in rungs_) for layer, rungs_ in times.items()}
     possible = {layer: sum(rung not in (Rung.NO, Rung.NOT_APPLICABLE) for rung in rungs_) for layer, rungs_ in times.items()}

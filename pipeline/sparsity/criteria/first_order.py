@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pipeline.sparsity.calibration import Calibration, calibrating
+from pipeline.sparsity.calibration import Calibration, evaluating
 from pipeline.sparsity.choose import two_best
 from pipeline.sparsity.inputs import tensors_in
 from pipeline.sparsity.layout import as_matrix
@@ -43,7 +43,7 @@ def gradient_squares(model: nn.Module, sites: Sequence[Site], calibration: Calib
     weights = [site.parameter for site in sites if site.parameter is not None]
     asked = [weight.requires_grad for weight in weights]
     sums: dict[str, torch.Tensor] = {}
-    with calibrating(model), torch.enable_grad():
+    with evaluating(model), torch.enable_grad():
         for weight in weights:
             weight.requires_grad_(True)
         try:

@@ -5,7 +5,6 @@ each operator has a rule in `ops`. An operator without a rule keeps all its inpu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +12,7 @@ import torch
 from torch import fx, nn
 
 from pipeline.errors import StageError
+from pipeline.sparsity.calibration import evaluating
 from pipeline.sparsity.permutation.channels import Channels, Group, Value
 
 
@@ -179,21 +179,6 @@ def _arguments(node: fx.Node) -> dict[str, Any]:
         else:
             found[argument.name] = node.kwargs.get(argument.name, argument.default_value)
     return found
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Any:
-    """The model in eval mode without attention's fused path; modes are put back after."""
-    modes = {module: module.training for module in model.modules()}
-    fast = torch.backends.mha.get_fastpath_enabled()
-    model.eval()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
-        for module, training in modes.items():
-            module.training = training
 
 
 def capture(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.export.ExportedProgram:

@@ -11,11 +11,12 @@ from torch import nn
 from pipeline.errors import StageError
 from pipeline.progress import Progress, silent
 from pipeline.records.permutation import PermutationReport, PermutedLayer
+from pipeline.sparsity.calibration import evaluating
 from pipeline.sparsity.candidates import why_dense
 from pipeline.sparsity.choose import kept_share, magnitude_mask, refuse_nonfinite
 from pipeline.sparsity.inputs import as_call, first_sample, outputs_of
 from pipeline.sparsity.permutation import ops_math, ops_shape
-from pipeline.sparsity.permutation.follow import Follower, evaluating, follow
+from pipeline.sparsity.permutation.follow import Follower, follow
 from pipeline.sparsity.permutation.problems import Problem, problems, sample
 from pipeline.sparsity.permutation.rewrite import complete, move
 from pipeline.sparsity.permutation.search import Found, kept_magnitude, search
