@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterator
 
@@ -93,25 +94,37 @@ def _distinct(texts: Collection[str], width: int, head: int) -> bool:
 def wrapped(text: str, width: int, *, first: str = "", rest: str = "  ") -> list[str]:
     """A paragraph in lines of at most `width` columns, with a prefix before the first and one before the others.
 
-    Lines break at blanks; a word that is wider than a line is cut.
+    Lines break at blanks; a word that is wider than a line is cut. A command stays on one line, however wide: else it could not be
+    copied.
 
     >>> wrapped("one two three", 9, first="- ", rest="  ")
     ['- one two', '  three']
+    >>> wrapped("see why: sparsegate gate RUN; then release", 20)
+    ['see why:', '  sparsegate gate RUN;', '  then release']
     """
     lines, line, used = [], first, False
-    for word in _pieces(safe(text), max(1, width - max(cells(first), cells(rest)))):
+    whole = COMMAND.sub(lambda match: match[0].replace(" ", _KEPT), safe(text))
+    for word in _pieces(whole, max(1, width - max(cells(first), cells(rest)))):
         if used and cells(line) + 1 + cells(word) > width:
             lines.append(line.rstrip())
             line, used = rest, False
         if word or used:
             line, used = f"{line}{' ' if used else ''}{word}", True
-    return [*lines, line.rstrip()]
+    return [made.replace(_KEPT, " ") for made in (*lines, line.rstrip())]
+
+
+COMMAND = re.compile(
+    r"\bsparsegate (?:run|report|gate|explain|runs|check|prune|tactics|diff)(?: (?:'[^']*'|[^\s;,()']|,(?=\S))+(?![^\s;,()]))+"
+)
+"""A proposed command in prose: it ends before a semicolon, a comma or a bracket."""
+_KEPT = "\0"
+"""Stands for a blank at which no line breaks: `safe` leaves none of it in a text."""
 
 
 def _pieces(text: str, room: int) -> Iterator[str]:
     """Words of a text, those that are wider than `room` in pieces; two blanks in a row give an empty word."""
     for word in text.split(" "):
-        while cells(word) > room:
+        while cells(word) > room and _KEPT not in word:
             head = _head(word, room)
             yield head
             word = word[len(head) :]

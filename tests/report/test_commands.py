@@ -17,6 +17,7 @@ from pipeline.codes import DIAGNOSES
 from pipeline.records import io
 from pipeline.records.check import Target
 from pipeline.report.check_next import next_step as check_next
+from pipeline.report.words import wrapped
 from pipeline.verdict import story
 
 
@@ -114,3 +115,17 @@ def test_check_keeps_what_was_said_of_the_target(target, kept):
     from test_check_names import checked  # a report of two 2:4 layers
 
     assert check_next(replace(checked(), target=target)).endswith(kept)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_proposed_command_stands_on_one_line(away, width):
+    lines = report.run_text(replace(away, gate=None), width).splitlines()
+    command = f"sparsegate gate {commands.names(away)['run']}"
+    assert any(command in line for line in lines)
+
+
+def test_prose_about_a_command_and_values_with_commas_are_no_obstacle():
+    text = "set it: sparsegate run r.yaml --set a.b=1,2 --workspace 'w s', then (sparsegate explain tells each) go on for a while"
+    lines = wrapped(text, 40)
+    assert any(line.strip() == "sparsegate run r.yaml --set a.b=1,2 --workspace 'w s'," for line in lines)
+    assert " ".join(" ".join(lines).split()) == text
