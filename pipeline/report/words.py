@@ -113,9 +113,8 @@ def wrapped(text: str, width: int, *, first: str = "", rest: str = "  ") -> list
     return [made.replace(_KEPT, " ") for made in (*lines, line.rstrip())]
 
 
-COMMAND = re.compile(
-    r"\bsparsegate (?:run|report|gate|explain|runs|check|prune|tactics|diff)(?: (?:'[^']*'|[^\s;,()']|,(?=\S))+(?![^\s;,()]))+"
-)
+_WORD = r"(?:'[^']*'|[^\s;,()']|,(?=\S))+(?![^\s;,()])"
+COMMAND = re.compile(rf"\bsparsegate (?:run|report|gate|explain|runs|check|prune|tactics|diff)(?: {_WORD})+")
 """A proposed command in prose: it ends before a semicolon, a comma or a bracket."""
 _KEPT = "\0"
 """Stands for a blank at which no line breaks: `safe` leaves none of it in a text."""
