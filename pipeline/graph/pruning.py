@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -126,7 +127,8 @@ def _prune_in_place(model: Model, patterns: Sequence[str]) -> list[PrunedLayer]:
     chosen = [one for one in judged if not one.invalid and _chosen(one, patterns)]
     for wanted in patterns:
         if not any(_chosen(one, [wanted]) for one in chosen):
-            raise InputError(f"no layer matches {wanted!r}", where=str(model.path), hint="`sparsegate check` lists the layers' names")
+            listing = f"sparsegate check {shlex.quote(str(model.path))} lists the layers' names"
+            raise InputError(f"no layer matches {wanted!r}", where=str(model.path), hint=listing)
     patcher = Patcher()
     layers = []
     for one in chosen:

@@ -26,7 +26,8 @@ def _cut_short(evidence: Evidence) -> str:
     if run is None or (evidence.gate is not None and evidence.gate.rules):
         return ""
     if run.result == "running":
-        return f"wait until it ends, then: sparsegate report {_run(evidence)}"
+        by = f" (process {run.process.pid} on {run.process.host})" if run.process else ""
+        return f"wait until it ends{by}, then: sparsegate report {_run(evidence)}"
     if run.result == "killed" or any(stage.status == "skipped" for stage in run.stages):
         return f"what it had finished is kept, the same command goes on from there: {again(evidence)}"
     return f"go on with the stages that are left: sparsegate run {names(evidence)['recipe']}" if "--until" in run.limits else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import shlex
 from collections.abc import Sequence
 
 import msgspec
@@ -62,8 +63,9 @@ def unmet(report: TacticReport, patterns: Sequence[str]) -> list[Unmet]:
         compiled = glob(pattern)
         matched = _matched(report, compiled)
         if not matched:
+            files = shlex.join(source.path for source in report.sources) or "FILE"
             raise InputError(
-                f"no layer matches {pattern!r}", where="--require", hint="sparsegate tactics FILE --format csv lists the names"
+                f"no layer matches {pattern!r}", where="--require", hint=f"sparsegate tactics {files} --format csv lists the names"
             )
         standing = [(build.id, layer.id, _in_an_engine(build, _selected(layer, compiled))) for build, layer in matched]
         found += [Unmet(pattern, build, layer, selected) for build, layer, selected in standing if selected is not Rung.YES]

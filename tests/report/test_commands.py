@@ -16,6 +16,7 @@ from pipeline.cli import group
 from pipeline.codes import DIAGNOSES
 from pipeline.records import io
 from pipeline.records.check import Target
+from pipeline.records.run import RunProcess
 from pipeline.report.check_next import next_step as check_next
 from pipeline.report.words import wrapped
 from pipeline.verdict import story
@@ -129,3 +130,16 @@ def test_prose_about_a_command_and_values_with_commas_are_no_obstacle():
     lines = wrapped(text, 40)
     assert any(line.strip() == "sparsegate run r.yaml --set a.b=1,2 --workspace 'w s'," for line in lines)
     assert " ".join(" ".join(lines).split()) == text
+
+
+def test_a_run_that_goes_on_is_waited_for_where_it_runs(away):
+    made = RunProcess(pid=77, host="orin", boot="b", locked=True)
+    running = replace(away, run=replace(away.run, result="running", process=made))
+    last = " ".join(report.run_text(running, 80).split("\nnext: ")[-1].split())
+    assert last.startswith("wait until it ends (process 77 on orin), then: sparsegate report ")
+
+
+def test_a_run_that_was_told_to_stop_early_goes_on_without_that_limit(away):
+    early = replace(away, run=replace(away.run, result="stopped", limits=["--until", "train"]))
+    (words,) = proposed(report.run_text(early, 4000).split("\nnext: ")[-1])
+    assert words[:3] == ["sparsegate", "run", "my recipes/a.yaml"] and "--until" not in words
