@@ -16,13 +16,15 @@ from pipeline.run.workspace import all_runs
 
 
 def summaries(workspace: Path, recipe: str | None = None) -> list[str]:
-    """One line per run; under one that was killed, the command that goes on with it."""
+    """One line per run; under one that was killed, the command that goes on with it, unless its recipe was run again since."""
     lines = []
-    for folder in all_runs(workspace, recipe):
+    folders = all_runs(workspace, recipe)
+    latest = {folder.parent.name: folder for folder in folders}
+    for folder in folders:
         run = as_it_stands(read(folder / "run.json", Run), folder)
         stages = " ".join(f"{stage.stage}:{stage.status}" for stage in run.stages)
         lines.append(f"{run.recipe}/{run.id}  {run.result:<12}  {stages}".rstrip())
-        if run.result == "killed":
+        if run.result == "killed" and latest[folder.parent.name] == folder:
             lines.append(f"  go on with it: {again(Evidence(folder=folder, run=run))}")
     return lines
 

@@ -154,3 +154,5 @@ def test_a_killed_run_reads_killed_with_the_command_that_goes_on_with_it(forks, 
     code, output = forks("none", *go_on.split()[1:], "-q")
     assert code == 0, output
     assert [read(folder / "run.json", Run).result for folder in all_runs(tmp_path, "faults")] == ["running", "stopped"]
+    code, output = forks("none", "runs", "list", "--workspace", tmp_path)
+    assert [line.split()[1] for line in output.splitlines()] == ["killed", "stopped"]  # it was gone on with: no command
