@@ -347,8 +347,8 @@ class Rule(Section):
     drop_at_most: float | None = Field(None, ge=0.0)
     """quality: largest loss against `over` (default: the dense arm): a share (0.01 is one point), or in the unit of an error."""
     at_least: float | Literal["all"] | None = None
-    """quality: least value; rungs: number of layers (1 or more), or `all` (every masked layer; for an ONNX model
-    every layer that could be 2:4)."""
+    """quality: least value; rungs: number of layers (1 or more; of the engine for eligible, timed and selected), or `all` of the model's
+    (every masked layer; for an ONNX model every layer that could be 2:4)."""
     rung: Literal["masked", "frozen", "exported", "eligible", "timed", "selected"] | None = None
     """rungs: which rung."""
     layers: list[str] = Field(default_factory=list)
