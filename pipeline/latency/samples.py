@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,6 @@ import msgspec
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.records.arrays import opened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,11 +125,18 @@ class Samples:
         Raises:
             InputError: not such a file, too large, damaged, or its columns do not fit together.
         """
-        with opened(path, "samples", MAX_BYTES) as data:
-            columns = {name: data[name].astype(dtype, copy=False) for name, dtype in _COLUMNS.items()}
+        try:
+            with zipfile.ZipFile(path) as archive:
+                if sum(item.file_size for item in archive.infolist()) > MAX_BYTES:
+                    raise InputError(f"samples would unpack to more than {MAX_BYTES >> 30} GiB", where=str(path), hint="measure again")
+            with np.load(path, allow_pickle=False) as data:
+                head = data["head"].tobytes()
+                columns = {name: data[name].astype(dtype, copy=False) for name, dtype in _COLUMNS.items()}
             arms, shapes, metrics, sampling = msgspec.json.decode(
-                data["head"].tobytes(), type=tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], dict[str, Sampling]]
+                head, type=tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], dict[str, Sampling]]
             )
+        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
+            raise InputError(f"not a readable samples file ({error})", where=str(path), hint="measure again") from None
         return cls(arms=arms, shapes=shapes, metrics=metrics, sampling=sampling, **columns)._checked(path)
 
     def _checked(self, path: Path) -> Samples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,6 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.quality.metrics import metric_named, score
-from pipeline.records.arrays import opened
 from pipeline.records.artifact import Artifact
 from pipeline.records.quality import HeadQuality, Quality, Slice
 
@@ -73,10 +73,16 @@ class Predictions:
         Raises:
             InputError: not such a file, too large, damaged, or its columns do not fit together.
         """
-        with opened(path, "predictions", MAX_BYTES) as data:
-            heads, keys = msgspec.json.decode(data["head"].tobytes(), type=tuple[dict[str, str], dict[str, list[str]]])
-            read = {part: {key: data[f"{part}.{index}"] for index, key in enumerate(names)} for part, names in keys.items()}
+        try:
+            with zipfile.ZipFile(path) as archive:
+                if sum(item.file_size for item in archive.infolist()) > MAX_BYTES:
+                    raise InputError(f"predictions would unpack to more than {MAX_BYTES >> 30} GiB", where=str(path), hint="measure again")
+            with np.load(path, allow_pickle=False) as data:
+                heads, keys = msgspec.json.decode(data["head"].tobytes(), type=tuple[dict[str, str], dict[str, list[str]]])
+                read = {part: {key: data[f"{part}.{index}"] for index, key in enumerate(names)} for part, names in keys.items()}
             found = cls(heads=heads, scores=read["scores"], slices=read["slices"], answers=read["answers"])
+        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
+            raise InputError(f"not a readable predictions file ({error})", where=str(path), hint="measure again") from None
         lengths = {len(column) for part in (found.scores, found.slices, found.answers) for column in part.values()}
         if len(lengths) > 1 or set(found.scores) != set(heads):
             raise InputError("predictions are damaged: columns do not fit together", where=str(path), hint="measure again")
