@@ -93,6 +93,9 @@ PROCESSES: dict[str, Process] = {
     "spikes": Process(spikes, False, "1 % of inferences take up to 10 CV longer"),
     "bimodal": Process(bimodal, False, "two clock states 2 CV apart, 2 s each on average"),
     "lognormal": Process(lognormal, False, "log-normal tail"),
-    "trace-quiet": Process(replayed("quiet"), False, "recorded: onnxruntime on a machine that other work shares"),
-    "trace-loaded": Process(replayed("loaded"), False, "recorded: the same, with one more neighbour that loads a core on and off"),
+    "trace-quiet": Process(
+        replayed("quiet"), False, "recorded: onnxruntime on a virtual machine of two cores with no other work of its own"
+    ),
+    "trace-loaded": Process(replayed("loaded"), False, "recorded: the same, with a neighbour that loads a core on and off"),
+    "trace-crowded": Process(replayed("crowded"), False, "recorded: the same, with four such neighbours"),
 }

@@ -17,11 +17,13 @@ from pipeline import builders
 from pipeline.builders.base import ArmRequest
 
 BLOCK = 100
+NEIGHBOURS = {"quiet": 0, "loaded": 1, "crowded": 4}
+"""Trace -> processes that load a core on and off meanwhile."""
 
 
-def loader(stop) -> None:
+def loader(stop, seed: int) -> None:
     """Load one core on and off."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     while not stop.is_set():
         end = time.perf_counter() + rng.exponential(0.5)
         while time.perf_counter() < end:
@@ -53,14 +55,17 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    quiet = record(args.model, args.batch, args.seconds)
-    stop = multiprocessing.Event()
-    neighbour = multiprocessing.Process(target=loader, args=(stop,), daemon=True)
-    neighbour.start()
-    loaded = record(args.model, args.batch, args.seconds)
-    stop.set()
-    neighbour.join()
-    traces = {name: np.round(ms / np.median(ms), 4).astype(np.float32) for name, ms in (("quiet", quiet), ("loaded", loaded))}
+    traces = {}
+    for name, count in NEIGHBOURS.items():
+        stop = multiprocessing.Event()
+        neighbours = [multiprocessing.Process(target=loader, args=(stop, seed), daemon=True) for seed in range(count)]
+        for neighbour in neighbours:
+            neighbour.start()
+        ms = record(args.model, args.batch, args.seconds)
+        stop.set()
+        for neighbour in neighbours:
+            neighbour.join()
+        traces[name] = np.round(ms / np.median(ms), 4).astype(np.float32)
     np.savez_compressed(args.out, **traces)
     for name, trace in traces.items():
         print(f"{name}: {len(trace)} samples, CV {trace.std() / trace.mean():.3f}, p99 / p50 {np.quantile(trace, 0.99):.2f}")

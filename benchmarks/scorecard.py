@@ -240,6 +240,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path)
     args = parser.parse_args()
     stored = load(args.resume)
+    before = sum(cell.cpu_seconds for cell in stored.values())
     holds = True
     sections = {}
     for level, (design, peers, promised) in LEVELS.items():
@@ -259,7 +260,7 @@ def main() -> None:
         if peers:
             sections["peers"] = table(PEERS, peer_rows(cells))
     sections["tails"] = table(TAILS, tail_rows(args.tail_experiments, block_design()))
-    minutes = (sum(cell.cpu_seconds for cell in stored.values()) + time.process_time()) / 60
+    minutes = (before + time.process_time()) / 60
     print("\n\n".join(sections.values()))
     print(f"\n{'holds' if holds else 'DOES NOT HOLD'}: {args.experiments} experiments a cell, {minutes:.1f} minutes of CPU")
     if args.write:
