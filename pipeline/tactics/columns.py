@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
 
 PAD = bytes(512)
 ID_DIGITS = 16
+REWRITTEN = (b"\r", b"\x1b")
+"""A line that holds one of these is cut there, or freed from colours, before its form can be told."""
 SIZES = (8, 9, 7, 10, 6, 5, 4, 3)
 """Characters of a time, the commonest first; other lengths go the slow way."""
 
@@ -21,6 +24,7 @@ _POWERS = 10.0 ** np.arange(16)
 _ZEROS, _TOP, _LOW4, _OVER9, _GAP = _repeat(0x30), _repeat(0x80), _repeat(0x0F), _repeat(0x76), np.uint64(0x27)
 _PAIRS, _QUADS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
 _EVERY4 = np.uint64(0x000000FF000000FF)
+_GRAPHIC = re.compile(rb"[!-~]+")
 _HEX_DIGIT = np.array([chr(byte) in "0123456789abcdefABCDEF" for byte in range(256)])
 
 
@@ -90,11 +94,14 @@ class Lines:
         self.starts[0] = 0
         self.starts[1:] = self.ends[:-1] + 1
         self.hot = self.ends - self.starts >= width + 8
-        """Lines with this prefix."""
+        """Lines with this prefix, and as they stand in the block."""
         for i in range(0, len(tail), 8):
             piece = tail[i : i + 8]
             at = self.starts + (width - len(tail) + i)
             self.hot &= (self.at(at) & _MASKS[len(piece)]) == word(piece)
+        for byte in REWRITTEN:
+            if byte in block:
+                self.hot[np.searchsorted(self.ends, np.flatnonzero(self.bytes[: len(block)] == ord(byte)))] = False
 
     def at(self, positions: np.ndarray) -> np.ndarray:
         """Eight bytes at each position. One before the block wraps around to the padding, which equals no text."""
@@ -201,8 +208,8 @@ class Lines:
         low, also = self._half(at + 8)
         return (high << np.uint64(32)) | low, ok & also
 
-    def choices(self, at: np.ndarray, mask: np.ndarray, head: bytes) -> list[int | None]:
-        """For each line of `at`, the id with which it ends; None outside the mask or where it is not exactly of the form."""
+    def choices(self, block: bytes, at: np.ndarray, mask: np.ndarray, head: bytes) -> list[int | None]:
+        """For each line of `at`, the id with which it ends; None outside the mask or where it is not exactly `head`, a word and an id."""
         found: list[int | None] = [None] * len(at)
         picked = np.flatnonzero(mask)
         if not len(picked):
@@ -210,12 +217,17 @@ class Lines:
         lines = at[picked]
         start, end = self.starts[lines] + self.width, self.ends[lines]
         found_ids, ok = self.ids(end - ID_DIGITS)
-        before = end - ID_DIGITS - len(" Tactic: 0x")
-        ok &= (self.at(before) == word(b" Tactic:")) & (self.at(before + 3) == word(b"ctic: 0x")) & (before > start + len(head))
+        begin, before = start + len(head), end - ID_DIGITS - len(" Tactic: 0x")
+        ok &= (self.at(before) == word(b" Tactic:")) & (self.at(before + 3) == word(b"ctic: 0x")) & (before > begin)
         for i in range(0, len(head), 8):
             piece = head[i : i + 8]
             ok &= (self.at(start + i) & _MASKS[len(piece)]) == word(piece)
-        for index, id_, good in zip(picked.tolist(), found_ids.tolist(), ok.tolist()):
-            if good:
-                found[index] = id_
+        words: dict[bytes, bool] = {}
+        for index, id_, good, a, b in zip(picked.tolist(), found_ids.tolist(), ok.tolist(), begin.tolist(), before.tolist()):
+            if not good:
+                continue
+            text = block[a:b]
+            if text not in words:
+                words[text] = _GRAPHIC.fullmatch(text) is not None
+            found[index] = id_ if words[text] else None
         return found

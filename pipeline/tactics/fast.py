@@ -3,7 +3,8 @@
 Nearly all of a verbose log is a handful of line forms behind one fixed prefix. Here such lines are told by a few bytes at
 a fixed column, and the ids and times of a block's tactics are decoded together, by numpy. Every other line - and every
 line that is not exactly of its form, or that is followed by one without prefix, which might be its continuation - goes
-the slow way through `lines` and `streams`, in order. Both ways give the same tables: a test holds it.
+the slow way through `lines` and `streams`, in order. Both ways give the same tables: a test holds it. They differ where a
+prefix is damaged before its last digit: its end and length are what is looked at here, so such a line is still read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from pipeline.tactics.columns import Lines, Scratch
 from pipeline.tactics.forms import find_form
-from pipeline.tactics.lines import torn
+from pipeline.tactics.lines import TORN_SIGNS, torn
 from pipeline.tactics.named import NEW, NO_NAME, NOT_ONE, Kernels
 from pipeline.tactics.prefixes import head
 from pipeline.tactics.tables import Tables
@@ -35,6 +36,7 @@ KEYS = {
 """The first eight bytes of a message."""
 _SAMPLE = re.compile(rb"-{9,} Timing Runner: |={9,} Computing costs for ")
 _GRAPHIC = re.compile(rb"[!-~]+")
+_TORN = re.compile("|".join(map(re.escape, TORN_SIGNS)).encode())
 _MEMO = 200_000
 
 SlowWay = Callable[[int, bytes, bool], None]
@@ -104,7 +106,7 @@ class FastWay:
             self.kernels, self.actions = Kernels(tables), Actions()
         lines = Lines(block, self.hot.width, self.hot.tail, self._scratch)
         self.longest = max(self.longest, lines.longest)
-        kinds = _classify(lines)[:-1]
+        kinds = _classify(block, lines)[:-1]
         timed = self._named(block, lines, decode(block, lines, kinds))
         joined = timed.kernel == NOT_ONE
         if joined.any():
@@ -151,7 +153,7 @@ class FastWay:
         tables.line.frombytes((timed.line[cut] + first).astype("uint32").tobytes())
 
 
-def _classify(lines: Lines) -> np.ndarray:
+def _classify(block: bytes, lines: Lines) -> np.ndarray:
     """The kind of each line (uint8); SLOW also for a line whose next one may be its continuation."""
     kinds = lines.keyed(KEYS)
     other = lines.hot & (kinds == SLOW)
@@ -163,6 +165,18 @@ def _classify(lines: Lines) -> np.ndarray:
     kinds[dashes] = SLOW
     named = lines.following(dashes, b"Timing R", place=16)
     kinds[named[lines.bytes[lines.ends[named] - 1] == ord(")")]] = DASHES
+    kinds[_torn(block, lines, np.flatnonzero((kinds == NOTHING) | (kinds == FASTEST)))] = SLOW
     foreign = ~lines.hot
     kinds[:-1][foreign[1:]] = SLOW
     return kinds
+
+
+def _torn(block: bytes, lines: Lines, at: np.ndarray) -> list[int]:
+    """Those of some lines that seem to be two: nothing else would look at the whole of a line that says nothing."""
+    begin, end = lines.starts[at] + lines.width, lines.ends[at]
+    hold = b"&&&& " in block
+    return [
+        i
+        for i, a, b in zip(at.tolist(), begin.tolist(), end.tolist())
+        if (hold or block.find(b"[", a, b) >= 0) and _TORN.search(block, a, b)
+    ]

@@ -16,7 +16,8 @@ from pipeline.tactics.sparsity import Widths
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_])")
 _MAX_FOLLOWERS = 4000
 _SPARSITY = "(Sparsity)"
-_TORN_SIGNS = ("] [", "[TensorRT] ", "&&&& ")
+TORN_SIGNS = ("] [", "[TensorRT] ", "&&&& ")
+"""Without one of these no line holds the prefix of another."""
 
 
 def plain(line: str) -> str:
@@ -146,7 +147,7 @@ def torn(line: str) -> list[str]:
     """A physical line, cut where another message's prefix stands in its middle."""
     if "\r" in line:
         return [piece for part in line.split("\r") for piece in torn(part)]
-    if not any(sign in line for sign in _TORN_SIGNS):
+    if not any(sign in line for sign in TORN_SIGNS):
         return [line]
     first = head(line).end
     cuts = [match.start() for match in EMBEDDED.finditer(line, first)]

@@ -16,7 +16,7 @@ from pipeline.tactics.tables import REFORMAT, Tables
 from pipeline.tactics.timed import CHOSE, DASHES, EQUALS, FASTEST, NOTHING, SLOW, STARS, TACTIC, Timed
 
 CHOSE_HEAD = b">>>>>>>>>>>>>>> Chose Runner Type: "
-_ODD_CHOICE = re.compile(rb">{9,} Chose Runner Type: \S* Tactic: (-?\d{1,19})")
+_ODD_CHOICE = re.compile(rb">{9,} Chose Runner Type: [!-~]* Tactic: (-?\d{1,19})")
 _STRUCTURAL = re.compile(
     r"(?P<costs>={9,} Computing costs for ?(?P<cost_layer>.*))|"
     r"(?P<combination>\*{9,} Autotuning format combination: ?(?P<format>.*?) ?\*{15})|"
@@ -82,7 +82,7 @@ class Walk:
         self.start = lines.starts[at].tolist()
         self.end = lines.ends[at].tolist()
         self.width = lines.width
-        winners = lines.choices(at, kinds[at] == CHOSE, CHOSE_HEAD)
+        winners = lines.choices(block, at, kinds[at] == CHOSE, CHOSE_HEAD)
         self.items = zip(self.kinds, self.at, self.reached, self.start, self.end, winners)
         """Goes on behind the line that was read the slow way."""
 

@@ -152,3 +152,40 @@ def test_names_are_told_apart_where_ids_do_not(tmp_path, monkeypatch):
     assert used
     assert (fast, fast_report) == (slow, slow_report)
     assert [timing.kernel for timing in fast[0][0].timings] == names * 3
+
+
+KINDS = ["Autotuning format", "Timing Runner", "Tactic Name: ", "Chose Runner", "Computing costs", "Fastest Tactic", "Skipping"]
+
+
+def one_of_each(lines):
+    """Index of a line of each kind, behind the beginning that is read the slow way in any case."""
+    found = {kind: next((i for i, line in enumerate(lines) if kind in line and i > 20), None) for kind in KINDS}
+    assert all(found.values())
+    return found
+
+
+def assert_alike(path, lines, monkeypatch):
+    path.write_bytes("\n".join([*lines, ""]).encode())
+    (fast, fast_report, used), (slow, slow_report, _) = read_both(path, monkeypatch)
+    assert used
+    assert (fast, fast_report) == (slow, slow_report)
+
+
+@pytest.mark.parametrize("mark", ["\r", "\x1b[33m", "\t"])
+def test_a_control_character_inside_a_line_is_read_alike_both_ways(tmp_path, monkeypatch, mark):
+    """A carriage return tears a line in two and a colour is taken off, wherever they stand behind the prefix."""
+    lines = synthetic.write(random.Random(4), "10.3", "trtexec", 2).lines
+    for i in one_of_each(lines).values():
+        begin = lines[i].index("[TRT] ") + len("[TRT] ")
+        for at in [begin, begin + 35, *range(begin + 9, len(lines[i]) + 1, 31)]:
+            assert_alike(tmp_path / "build.log", [*lines[:i], lines[i][:at] + mark + lines[i][at:], *lines[i + 1 :]], monkeypatch)
+
+
+@pytest.mark.parametrize("cut", KINDS)
+def test_two_messages_torn_into_one_line_are_read_alike_both_ways(tmp_path, monkeypatch, cut):
+    """Also where the first says nothing, such as a runner that was skipped: the second may begin a layer."""
+    lines = synthetic.write(random.Random(4), "10.3", "trtexec", 2).lines
+    kinds = one_of_each(lines)
+    i = kinds[cut]
+    for other in kinds.values():
+        assert_alike(tmp_path / "build.log", [*lines[:i], lines[i][:60] + lines[other], *lines[i + 1 :]], monkeypatch)
