@@ -43,7 +43,7 @@ class Provenance(Part, frozen=True, kw_only=True):
 
 
 class RunProcess(Part, frozen=True, kw_only=True):
-    """The process that makes a run: what tells one that was killed from one that goes on (`pipeline.machine.Place`)."""
+    """The process that makes a run: what tells one that was killed from one that goes on (`pipeline.alive`)."""
 
     pid: int
     host: str

@@ -6,6 +6,7 @@ from pipeline.records.measurement import Estimate
 from pipeline.records.verdict import JudgedRule, RuleResult
 from pipeline.verdict import comparable
 from pipeline.verdict.budget import BASELINE, Rule
+from pipeline.verdict.conditions import computes_something_else
 from pipeline.verdict.decision import WORDS, at_most
 from pipeline.verdict.facts import Facts
 
@@ -88,7 +89,7 @@ def _energy(rule: Rule, shape: str, facts: Facts) -> JudgedRule:
             f"no energy of {missing} was measured at {shape}",
             "energy is read from the device's own counter, in the time that measure.energy_seconds gives it: see what was not observed",
         )
-    unfit = _unfit(facts, [found, *([other] if other is not None else [])])
+    unfit = _unfit(rule, facts, [found, *([other] if other is not None else [])])
     if unfit is not None:
         return _energy_row(rule, shape, *unfit)
     estimate = comparable.ratio_of(found, other) if other is not None else found
@@ -96,11 +97,14 @@ def _energy(rule: Rule, shape: str, facts: Facts) -> JudgedRule:
     return _energy_row(rule, shape, WORDS[outcome], None, outcome, estimate, facts.alpha)
 
 
-def _unfit(facts: Facts, estimates: list[Estimate]) -> tuple[str, str] | None:
+def _unfit(rule: Rule, facts: Facts, estimates: list[Estimate]) -> tuple[str, str] | None:
     """Why recorded energies must not be judged, and what would help."""
     measured = facts.evidence.measure
     if measured is not None and measured.conditions.simulated is not None:
         return f"the energy is not a running engine's: {measured.conditions.simulated}", "measure on the target"
+    another = computes_something_else([arm for arm in (rule.arm, rule.over) if arm], measured.conditions) if measured is not None else None
+    if another is not None:
+        return another
     error = max((1 - estimate.confidence) / 2 for estimate in estimates)
     if error > facts.alpha + TOLERANCE:
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -53,15 +53,12 @@ WARNINGS: tuple[Warned, ...] = (
     Warned(re.compile(r"GPU was slowed down", re.I), None, "cool the device, check its power supply, and measure again"),
     Warned(re.compile(r"other processes used the GPU", re.I), None, "stop the other processes and measure again"),
     Warned(
-        re.compile(r"does not compute what .+ does", re.I),
-        None,
-        "an engine that computes something else is not faster, it is another: see the parity table of sparsegate report",
-    ),
-    Warned(
         re.compile(r"engine plan file across different models of devices", re.I), None, "build the engine on the GPU that it is timed on"
     ),
 )
 
+_ANOTHER = re.compile(r"(?P<arm>\S+) does not compute what \S+ does")
+"""The warning of `builders.parity.failures`."""
 HARMLESS_SLOWDOWN = frozenset({"none", "gpu_idle", "applications_clocks_setting", "sw_power_cap", "sync_boost", "display_clock_setting"})
 """Throttle reasons that are recorded and do not spoil a comparison: arms under one power cap are what a deployment sees."""
 CLOCK_TOLERANCE = 0.01
@@ -94,6 +91,22 @@ def _warned(question: Question, conditions: Conditions, _: Facts) -> Refusal | N
             if row.pattern.search(text) and (row.metrics is None or question.metric in row.metrics):
                 return Refusal(f"the measurement itself warns: {text}", row.needs)
     return None
+
+
+def computes_something_else(arms: Collection[str], conditions: Conditions) -> Refusal | None:
+    """An engine among these arms that is not the model's: whatever it needs less of is no gain."""
+    for text in conditions.warnings:
+        found = _ANOTHER.match(text)
+        if found and found["arm"] in arms:
+            return Refusal(
+                f"the measurement itself warns: {text}",
+                "an engine that computes something else is not faster, it is another: see the parity table of sparsegate report",
+            )
+    return None
+
+
+def _another(question: Question, conditions: Conditions, _: Facts) -> Refusal | None:
+    return computes_something_else(question.arms, conditions)
 
 
 def _unsettled(question: Question, _: Conditions, facts: Facts) -> Refusal | None:
@@ -143,4 +156,12 @@ def _readings(question: Question, conditions: Conditions) -> list[Reading]:
     return [r for r in conditions.readings if r.shape == question.shape and r.arm in question.arms]
 
 
-GROUNDS: tuple[Callable[[Question, Conditions, Facts], Refusal | None], ...] = (_simulated, _warned, _unsettled, _slowdown, _busy, _clocks)
+GROUNDS: tuple[Callable[[Question, Conditions, Facts], Refusal | None], ...] = (
+    _simulated,
+    _warned,
+    _another,
+    _unsettled,
+    _slowdown,
+    _busy,
+    _clocks,
+)

@@ -64,6 +64,30 @@ def test_a_lost_nan_is_a_fact_unless_nans_must_propagate():
     assert not any(row.passed for row in rows(losing, strict_nans=True) if row.probe == "nan")
 
 
+def test_what_follows_from_a_bad_value_may_differ_within_its_own_sample():
+    """A ReLU that keeps a NaN and one that drops it, then a sum: finite in one, not in the other, or finite in both and not the same."""
+    keeps = lambda x: np.where(x > 0, x, np.where(np.isnan(x), x, 0)) @ WEIGHT  # noqa: E731
+    drops = lambda x: np.where(x > 0, x, 0) @ WEIGHT  # noqa: E731
+    to_one = lambda x: np.where(np.isnan(x), 1, np.where(x > 0, x, 0)) @ WEIGHT  # noqa: E731
+    for ours, theirs in ((keeps, drops), (drops, keeps), (to_one, drops)):
+        found = engine_parity("s", Function(ours), {"o": Function(theirs)}, types=TYPES, profiles=PROFILES, tolerance=1e-4)
+        assert all(row.passed for row in found)
+        assert {row.probe for row in found if row.lost_nonfinite or row.new_nonfinite} <= {"nan"}
+    strict = engine_parity("s", Function(drops), {"o": Function(keeps)}, types=TYPES, profiles=PROFILES, tolerance=1e-4, strict_nans=True)
+    assert not any(row.passed for row in strict if row.probe == "nan")
+
+
+def test_an_index_may_turn_by_rounding_and_is_told():
+    def found(tolerance: float) -> dict[str, Any]:
+        label, other = (Function(lambda x, c=c: (x @ WEIGHT).argmax(1) if len(x) < 2 else np.full(len(x), c)) for c in (1, 2))
+        made = engine_parity("s", label, {"o": other}, types=TYPES, profiles=PROFILES[:1], tolerance=tolerance)
+        return {row.probe: row for row in made if row.shape == "opt"}
+
+    assert found(TOLERANCE["fp16"])["random"].passed
+    assert found(TOLERANCE["fp16"])["random"].note == "y: 8 of 8 whole numbers differ, as an index may by rounding"
+    assert not found(TOLERANCE["fp32"])["random"].passed
+
+
 def test_a_result_that_depends_on_the_samples_place_is_an_error():
     found = [row for row in rows(lambda x: x @ WEIGHT * np.linspace(1, 2, len(x))[:, None]) if row.probe == "rows" and row.shape != "min"]
     assert all(row.rows_differ > 0.1 and not row.passed for row in found)

@@ -120,6 +120,11 @@ def test_energy_where_it_was_measured(bench):
     made_up = judge(bench.evidence(energy=energy, conditions=Conditions(backend="trtexec", device="d", simulated="a stand-in")), [rule])
     assert made_up.rules[0].outcome == "inconclusive"
     assert "a stand-in" in made_up.rules[0].why
+    wrong = Conditions(
+        backend="tensorrt", device="d", warnings=["sparse does not compute what twin does: 3 comparisons fail, by up to 0.4"]
+    )
+    for one, outcome in ((rule, "inconclusive"), ({"kind": "energy", "arm": "dense", "at_most": 110}, "pass")):
+        assert judge(bench.evidence(energy=energy, conditions=wrong), [one]).rules[0].outcome == outcome
     wide = [structs.replace(one, millijoules=structs.replace(one.millijoules, confidence=0.5)) for one in energy]
     looser = judge(bench.evidence(energy=wide), [rule]).rules[0]
     assert looser.outcome == "inconclusive"

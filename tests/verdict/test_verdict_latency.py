@@ -68,6 +68,13 @@ def test_a_decision_that_the_aa_error_could_turn_is_none(bench, made_samples):
     assert "A/A" in row.why
 
 
+def test_an_arm_that_computes_something_else_spoils_no_rule_about_others(bench, made_samples):
+    of_the_twin = msgspec.structs.replace(DISAGREES, engine="twin", against="onnxruntime")
+    conditions = Conditions(backend="onnxruntime", device="cpu", warnings=failures([of_the_twin]))
+    evidence = bench.evidence(samples=made_samples({**ARMS, "sparse": 3.0}), conditions=conditions)
+    assert only(judge(evidence, [RULE])).outcome == "pass"
+
+
 @pytest.mark.parametrize(
     ("conditions", "words"),
     [
