@@ -46,6 +46,15 @@ def reformatted(name: str) -> str:
     return next((match["layer"] for pattern in REFORMATS if (match := pattern.match(name))), "")
 
 
+def is_reformat(layer: TacticLayer) -> bool:
+    """Whether an engine layer only changes the format of another's input or output, whose name it carries.
+
+    >>> is_reformat(TacticLayer(id="x", name="Reformatting CopyNode for Output Tensor 0 to a || b [profile 1]"))
+    True
+    """
+    return bool(reformatted(PROFILE.sub("", layer.name)))
+
+
 def components(sets: Sequence[frozenset[Node]]) -> dict[Node, Node]:
     """Node -> one representative of its component, where the nodes of a set belong together (union-find with path halving)."""
     parent: dict[Node, Node] = {}
@@ -125,7 +134,7 @@ def plain_nodes(layer: TacticLayer) -> frozenset[str]:
 
 def _plain_parts(layer: TacticLayer) -> frozenset[str]:
     """Parts of a layer's name, whatever its metadata; none for a reformat, which is named after another layer."""
-    return frozenset() if reformatted(PROFILE.sub("", layer.name)) else frozenset(map(_plain, layer.parts or [layer.name]))
+    return frozenset() if is_reformat(layer) else frozenset(map(_plain, layer.parts or [layer.name]))
 
 
 def _plain(node: str) -> str:

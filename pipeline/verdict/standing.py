@@ -13,7 +13,8 @@ from pipeline.records.rung import Rung, Step
 from pipeline.records.tactics import Build, TacticLayer
 from pipeline.verdict.budget import Rule
 from pipeline.verdict.joining import EngineLayers, weighted_layers
-from pipeline.verdict.tactic_rungs import TacticRungs
+from pipeline.verdict.matching import is_reformat
+from pipeline.verdict.tactic_rungs import TacticRungs, holders
 
 TACTIC_RUNGS = ("eligible", "timed", "selected")
 SPARSE_FILE = "sparse"
@@ -110,8 +111,10 @@ def builds_of(evidence: Evidence, arm: str) -> list[Build]:
 
 
 def of_build(build: Build, rung: str) -> Standing:
-    by_layer = {layer.id: Rung(getattr(layer, rung)) for layer in build.layers}
-    return Standing(by_layer, {layer.id: _called(layer) for layer in build.layers})
+    """The engine's own layers; reformats carry the names of others, and no rung is asked of them."""
+    layers = [layer for layer in build.layers if not is_reformat(layer)]
+    by_layer = {layer.id: Rung(getattr(layer, rung)) for layer in layers}
+    return Standing(by_layer, {layer.id: _called(layer) for layer in layers})
 
 
 def _called(layer: TacticLayer) -> tuple[str, ...]:
@@ -129,7 +132,7 @@ def of_the_model(evidence: Evidence, rule: Rule, meant: set[str]) -> Standing | 
     judge, engine, step = TacticRungs(evidence, builds[0]), EngineLayers(builds[0]), Step(str(rule.rung))
     layers = [layer for layer in weighted_layers(evidence) if layer.id in meant or rule.layers]
     names = _standing([(layer, Rung.UNKNOWN) for layer in layers]).names
-    held = {layer.id: tuple(name for item in engine.of(layer) for name in _called(item)) for layer in layers}
+    held = {layer.id: tuple(name for item in holders(engine, layer) for name in _called(item)) for layer in layers}
     by_layer = {layer.id: judge.of(layer)[step].rung for layer in layers}
     return Standing(by_layer, {of: (*called, *held[of]) for of, called in names.items()})
 
@@ -137,7 +140,7 @@ def of_the_model(evidence: Evidence, rule: Rule, meant: set[str]) -> Standing | 
 def in_no_engine_layer(standing: Standing, evidence: Evidence, arm: str) -> list[str]:
     """Layers of the model that no engine layer is known to hold."""
     engine = EngineLayers(builds_of(evidence, arm)[0])
-    return sorted(layer.id for layer in weighted_layers(evidence) if layer.id in standing.by_layer and not engine.of(layer))
+    return sorted(layer.id for layer in weighted_layers(evidence) if layer.id in standing.by_layer and not holders(engine, layer))
 
 
 def layers_meant(evidence: Evidence) -> set[str]:

@@ -10,9 +10,12 @@ from pipeline.records.rung import Rung, Step
 from pipeline.records.tactics import Build, Pass, TacticLayer, TacticReport
 from pipeline.verdict.claims import ARM, Claim, together
 from pipeline.verdict.joining import EngineLayers, build_of, weighted_layers
+from pipeline.verdict.matching import is_reformat
 from pipeline.verdict.missing import why_missing
 
 STEPS = (Step.ELIGIBLE, Step.TIMED, Step.SELECTED)
+REGION = "{ForeignNode["
+"""In the name of a region that is compiled as a whole."""
 
 
 class TacticRungs:
@@ -31,7 +34,7 @@ class TacticRungs:
         if self._everywhere is not None or self._engine is None or self._report is None:
             claim = self._everywhere or Claim(Rung.UNKNOWN, "no tactic record")
             return dict.fromkeys(STEPS, claim)
-        found = self._engine.of(layer)
+        found = holders(self._engine, layer)
         if not found:
             return self._absent(layer, self._engine.build)
         return {step: _claim(step, found, self._report) for step in STEPS}
@@ -47,12 +50,30 @@ class TacticRungs:
         return claims
 
 
+def holders(engine: EngineLayers, layer: WeightedLayer) -> list[TacticLayer]:
+    """Engine layers that compute a weighted layer; a reformat beside one carries its name and computes nothing."""
+    return [item for item in engine.of(layer) if not is_reformat(item)]
+
+
 def _claim(step: Step, found: Sequence[TacticLayer], report: TacticReport) -> Claim:
     """How one rung stands over all engine layers: the lines that say so; where it is not proven, the reasons too."""
-    rung = together([getattr(item, step.value) for item in found])
+    rung = together([_of_one_node(step, item) for item in found])
     reasons = [] if rung is Rung.YES else [f"{reason.code}: {reason.text}" for item in found for reason in item.reasons]
+    reasons += [
+        f"of {item.name} as a whole, which does not tell whose kernel" for item in found if _of_one_node(step, item) is not _of(step, item)
+    ]
     lines = [line for item in found for line in _evidence(step, item, report)]
     return Claim(rung, "; ".join(dict.fromkeys((*lines, *reasons))))
+
+
+def _of(step: Step, item: TacticLayer) -> Rung:
+    return Rung(getattr(item, step.value))
+
+
+def _of_one_node(step: Step, item: TacticLayer) -> Rung:
+    """That some kernel of a region is sparse does not say that the one of a node within it is."""
+    rung = _of(step, item)
+    return Rung.UNKNOWN if rung is Rung.YES and REGION in item.name else rung
 
 
 def _everywhere(evidence: Evidence) -> Claim | None:

@@ -215,6 +215,27 @@ def test_a_layer_in_two_engine_layers_stands_where_the_worse_of_them_does():
     assert only(msgspec.structs.replace(evidence, tactics=report), ALL_SELECTED).outcome == "fail"
 
 
+def with_layer(evidence, name, nodes, selected):
+    (build,) = evidence.tactics.builds
+    more = TacticLayer(id=name, name=name, parts=name.split(" || "), onnx_nodes=nodes, selected=selected)
+    builds = [msgspec.structs.replace(build, layers=[*build.layers, more])]
+    return msgspec.structs.replace(evidence, tactics=msgspec.structs.replace(evidence.tactics, builds=builds))
+
+
+@pytest.mark.parametrize("rule", [ALL_SELECTED, {**SELECTED, "layers": ["*b*"]}])
+def test_a_reformat_beside_a_selected_layer_does_not_fail_it(rule):
+    """Its name ends in its neighbour's, so that it is joined to a node of the neighbour; it computes nothing and is never selected."""
+    name = "Reformatting CopyNode for Output Tensor 0 to /a/Conv || /b/Conv"
+    evidence = with_layer(engine_of({"a": YES, "b": YES}, a=YES, b=YES), name, ["/b/Conv"], NO)
+    assert only(evidence, rule).outcome == "pass"
+
+
+@pytest.mark.parametrize(("selected", "outcome"), [(YES, "inconclusive"), (UNKNOWN, "inconclusive"), (NO, "fail")])
+def test_a_region_that_is_selected_as_a_whole_does_not_pass_for_its_nodes(selected, outcome):
+    evidence = with_layer(engine_of({"a": YES}, a=YES, b=YES), "{ForeignNode[/b/Conv.../z]}", ["/b/Conv", "/z"], selected)
+    assert only(evidence, ALL_SELECTED).outcome == outcome
+
+
 def test_a_number_counts_engine_layers_and_says_so():
     row = only(engine_of({"a": YES, "other": YES}, a=YES, b=YES), {**ALL_SELECTED, "at_least": 2})
     assert (row.outcome, row.text) == ("pass", "selected engine layers of sparse: at least 2")
