@@ -6,15 +6,15 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, TamperedError
 from pipeline.records.arms import OnnxArms
 from pipeline.records.artifact import Artifact
 from pipeline.records.checkpoint import Checkpoint
 from pipeline.records.engines import Engines
 from pipeline.records.frozen import FrozenModel
-from pipeline.records.io import Record, read
+from pipeline.records.io import Record, read, sha256_file
 from pipeline.records.measurement import Measurement
-from pipeline.records.run import Run
+from pipeline.records.run import RECORD_FILE, Run, StageStatus
 from pipeline.records.tactics import TacticReport
 from pipeline.records.verdict import Verdict
 
@@ -58,11 +58,28 @@ def read_evidence(folder: Path) -> Evidence:
     """Read run.json and every record that the run's folder holds.
 
     Raises:
-        InputError: no such run, or a record that cannot be read.
+        InputError: no such run, or a record that cannot be read or is gone.
+        TamperedError: a record is not the one that its stage wrote.
     """
     if not (folder / "run.json").is_file():
         raise InputError("not a run: it holds no run.json", where=str(folder), hint="sparsegate runs list")
+    run = read(folder / "run.json", Run)
+    for stage in run.stages:
+        _verify(folder, stage)
     records = {
         stage: read(path, kind) for stage, kind in RECORD_OF_STAGE.items() if (path := folder / "records" / f"{stage}.json").is_file()
     }
-    return msgspec.structs.replace(Evidence(folder=folder, run=read(folder / "run.json", Run)), **records)
+    return msgspec.structs.replace(Evidence(folder=folder, run=run), **records)
+
+
+def _verify(folder: Path, stage: StageStatus) -> None:
+    """A verdict is worth what its records are: each must have the bytes that run.json tells."""
+    if stage.record is None:
+        return
+    path = folder / "records" / f"{stage.stage}.json"
+    hint = "take the run's folder from where it was made, or make the run again"
+    if not path.is_file():
+        raise InputError(f"the record of stage {stage.stage} is gone that run.json names", where=str(path), hint=hint)
+    digest = stage.artifacts.get(RECORD_FILE)
+    if digest is not None and sha256_file(path) != digest:
+        raise TamperedError(f"the record of stage {stage.stage} does not match its digest in run.json", where=str(path), hint=hint)

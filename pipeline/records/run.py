@@ -6,6 +6,9 @@ from typing import Literal
 
 from pipeline.records.io import Part, Record
 
+RECORD_FILE = "record.json"
+"""A stage's record among its artifacts."""
+
 
 class StageStatus(Part, frozen=True, kw_only=True):
     """One stage of one run."""

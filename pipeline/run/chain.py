@@ -19,11 +19,11 @@ from pipeline.errors import InputError, SparsegateError, StageError
 from pipeline.progress import Progress, silent
 from pipeline.recipe import LoadedRecipe
 from pipeline.records import io
-from pipeline.records.run import Run, RunProcess, StageStatus
+from pipeline.records.run import RECORD_FILE, Run, RunProcess, StageStatus
 from pipeline.records.verdict import Verdict
 from pipeline.run import provenance, workspace
 from pipeline.run.causes import failure_of
-from pipeline.run.store import RECORD_FILE, Store, Stored, key_of
+from pipeline.run.store import Store, Stored, key_of
 from pipeline.stages.base import Stage, Upstream, Work, read_record
 
 ORDER = ("train", "freeze", "export", "build", "tactics", "measure", "gate")

@@ -23,11 +23,11 @@ from pipeline.errors import SparsegateError, StageError, TamperedError
 from pipeline.records import io
 from pipeline.records.artifact import Artifact
 from pipeline.records.output import Output, stage_digest
+from pipeline.records.run import RECORD_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RECORD_FILE = "record.json"
 OUTPUT_FILE = "output.json"
 FREE_BYTES = 64 << 20
 """Below this much free space a stage is not begun."""

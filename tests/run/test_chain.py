@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import InputError, StageError
-from pipeline.records.evidence import Evidence
+from pipeline.errors import InputError, StageError, TamperedError
+from pipeline.records.evidence import Evidence, read_evidence
 from pipeline.records.io import sha256_file
 from pipeline.run import all_runs, find, run
 from pipeline.run.chain import ORDER
@@ -145,3 +145,18 @@ def test_prune_offers_only_what_no_kept_run_needs(workspace):
         assert size > 0
         remove(folder)
     assert statuses(run(RECIPE, workspace=workspace, last="build", overrides=["export.opset=21"])) == dict.fromkeys(ORDER[:4], "cached")
+
+
+def test_a_record_that_is_not_what_its_stage_wrote_is_refused(workspace):
+    (folder,) = all_runs(workspace)
+    record = folder / "records" / "build.json"
+    record.write_bytes(record.read_bytes().replace(b'"arms"', b'"arms" ', 1).rstrip() + b" ")
+    with pytest.raises(TamperedError, match="record of stage build does not match"):
+        read_evidence(folder)
+
+
+def test_a_record_that_is_gone_is_missed(workspace):
+    (folder,) = all_runs(workspace)
+    (folder / "records" / "export.json").unlink()
+    with pytest.raises(InputError, match="record of stage export is gone"):
+        read_evidence(folder)
