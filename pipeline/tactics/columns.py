@@ -25,6 +25,10 @@ _ZEROS, _TOP, _LOW4, _OVER9, _GAP = _repeat(0x30), _repeat(0x80), _repeat(0x0F),
 _PAIRS, _QUADS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
 _EVERY4 = np.uint64(0x000000FF000000FF)
 _GRAPHIC = re.compile(rb"[!-~]+")
+WINDOW = 192
+"""Bytes of the longest text that is looked at together with others."""
+_LAST = np.tril(np.full((WINDOW + 1, WINDOW), 255, np.uint8), -1)[:, ::-1].copy().view(np.uint64)
+"""By length: the mask of the last so many bytes of a window."""
 _HEX_DIGIT = np.array([chr(byte) in "0123456789abcdefABCDEF" for byte in range(256)])
 
 
@@ -108,11 +112,21 @@ class Lines:
         found: np.ndarray = self.words[positions]
         return found
 
-    def windows(self, ends: np.ndarray, size: int) -> np.ndarray:
-        """uint64 [n, size / 8]: the `size` bytes before each position; other bytes where the block does not have as many."""
-        every = np.ndarray((len(self.bytes) - size,), f"V{size}", self.bytes.data, strides=(1,))
-        found: np.ndarray = every[np.maximum(ends - size, 0)].view("<u8").reshape(len(ends), size // 8)
-        return found
+    def texts(self, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Texts as rows.
+
+        Args:
+            start: int64 [n], where each begins in the block.
+            end: int64 [n], where it ends.
+
+        Returns:
+            uint64 [n, WINDOW / 8], zeros before each text; and bool [n], whether the row is the whole text: not so where it
+            is longer, or ends too near to the block's beginning.
+        """
+        every = np.ndarray((len(self.bytes) - WINDOW,), f"V{WINDOW}", self.bytes.data, strides=(1,))
+        size = end - start
+        rows = every[np.maximum(end - WINDOW, 0)].view("<u8").reshape(len(end), WINDOW // 8)
+        return rows & _LAST.take(np.clip(size, 0, WINDOW), 0), (size <= WINDOW) & (end >= WINDOW)
 
     def keyed(self, keys: Mapping[bytes, int]) -> np.ndarray:
         """uint8 [lines]: the value of the key of eight bytes with which the message begins; 0 where it is none."""

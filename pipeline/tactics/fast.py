@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.tactics.columns import Lines, Scratch
+from pipeline.tactics.columns import WINDOW, Lines, Scratch
 from pipeline.tactics.forms import find_form
 from pipeline.tactics.lines import TORN_SIGNS, torn
 from pipeline.tactics.named import NEW, NO_NAME, NOT_ONE, Kernels
@@ -174,9 +174,21 @@ def _classify(block: bytes, lines: Lines) -> np.ndarray:
 def _torn(block: bytes, lines: Lines, at: np.ndarray) -> list[int]:
     """Those of some lines that seem to be two: nothing else would look at the whole of a line that says nothing."""
     begin, end = lines.starts[at] + lines.width, lines.ends[at]
-    hold = b"&&&& " in block
-    return [
-        i
-        for i, a, b in zip(at.tolist(), begin.tolist(), end.tolist())
-        if (hold or block.find(b"[", a, b) >= 0) and _TORN.search(block, a, b)
-    ]
+    if b"&" not in block:  # of the signs, `] [` and `[TensorRT] ` are left
+        long = np.flatnonzero(end - begin > WINDOW)
+        of_piece = np.concatenate((np.arange(len(at)), long))
+        pieces, whole = lines.texts(
+            np.concatenate((np.maximum(begin, end - WINDOW), begin[long])), np.concatenate((end, begin[long] + WINDOW))
+        )
+        seem = np.concatenate((of_piece[_bracketed(pieces)], of_piece[~whole], np.flatnonzero(end - begin > 2 * WINDOW - 16)))
+        seem = np.unique(seem)
+        at, begin, end = at[seem], begin[seem], end[seem]
+    return [i for i, a, b in zip(at.tolist(), begin.tolist(), end.tolist()) if _TORN.search(block, a, b)]
+
+
+def _bracketed(rows: np.ndarray) -> np.ndarray:
+    """Indices of the rows of text that hold `[T`, or `]` and `[` with a character between."""
+    text = rows.view(np.uint8).reshape(-1)
+    opens = text == ord("[")
+    before, after = opens[:-1] & (text[1:] == ord("T")), opens[2:] & (text[:-2] == ord("]"))
+    return np.concatenate((np.flatnonzero(before), np.flatnonzero(after))) // WINDOW

@@ -6,21 +6,17 @@ from functools import reduce
 
 import numpy as np
 
-from pipeline.tactics.columns import Lines
+from pipeline.tactics.columns import WINDOW, Lines
 from pipeline.tactics.tables import Tables
 
 NO_NAME, NOT_ONE, NEW = -1, -2, -3
 """No name or a damaged one; text of two lines in one, which is no name; not looked up yet."""
-WINDOW = 192
-"""Bytes of the longest name that is looked up together with others."""
 MAX_TOGETHER = 4096
 """Names that are looked up together; bounds their memory."""
 MAX_NAMES = 200_000
 _WORDS = WINDOW // 8
 _ALL = np.uint64(0x0101010101010101)
 _MIX = np.random.default_rng(0).integers(0, 1 << 64, _WORDS, np.uint64) | np.uint64(1)
-_MASKS = np.tril(np.full((WINDOW + 1, WINDOW), 255, np.uint8), -1)[:, ::-1].copy().view(np.uint64)
-"""By length: the mask of the last so many bytes of a window."""
 
 
 class Kernels:
@@ -60,16 +56,16 @@ class Kernels:
             int32 [n]: the kernels' numbers, NO_NAME or NOT_ONE.
         """
         size = end - start
-        texts = lines.windows(end, WINDOW) & _MASKS.take(np.minimum(size, WINDOW), 0)
+        texts, whole = lines.texts(start, end)
         hashes = texts @ _MIX
         found = self._known(texts, size, hashes)
-        found[(size > WINDOW) | (end < WINDOW)] = NEW
+        found[~whole] = NEW
         new = np.flatnonzero(found == NEW)
         if len(new):
             names = [block[a:b] for a, b in zip(start[new].tolist(), end[new].tolist())]
             found[new] = [self.number(name) for name in names]
-            whole = new[(size[new] <= WINDOW) & (end[new] >= WINDOW) & (found[new] >= 0)]
-            self._learn(texts[whole], size[whole], hashes[whole], found[whole])
+            kept = new[whole[new] & (found[new] >= 0)]
+            self._learn(texts[kept], size[kept], hashes[kept], found[kept])
         return found
 
     def _known(self, texts: np.ndarray, sizes: np.ndarray, hashes: np.ndarray) -> np.ndarray:

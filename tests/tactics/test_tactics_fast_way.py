@@ -14,6 +14,7 @@ from pipeline import tactics
 from pipeline.records import io
 from pipeline.tactics import condense, reader
 from pipeline.tactics.columns import Lines
+from pipeline.tactics.fast import _torn
 from pipeline.tactics.inputs import Opened
 from pipeline.tactics.timed import SLOW, TACTIC, decode
 
@@ -189,3 +190,14 @@ def test_two_messages_torn_into_one_line_are_read_alike_both_ways(tmp_path, monk
     i = kinds[cut]
     for other in kinds.values():
         assert_alike(tmp_path / "build.log", [*lines[:i], lines[i][:60] + lines[other], *lines[i + 1 :]], monkeypatch)
+
+
+def test_a_line_that_says_nothing_and_holds_another_is_found_at_any_place_and_length():
+    prefix, sign = b"[02/03/2026-04:05:06] [V] [TRT] ", b"[02/03/2026-04:05:06] [V] [TRT] hm"
+    for length in (150, 180, 192, 193, 210, 300, 370, 384, 385, 500):
+        for place in range(9, length - len(sign)):
+            torn = b"Skipping " + b"x" * (place - 9) + sign + b"y" * (length - place - len(sign))
+            whole = b"Skipping " + b"x" * (length - 9)
+            block = b"".join(prefix + line + b"\n" for line in (whole, torn, whole, torn))
+            lines = Lines(block, len(prefix), b"] [V] [TRT] ")
+            assert _torn(block, lines, np.arange(4)) == [1, 3]
