@@ -10,7 +10,7 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 from pipeline.errors import InputError
 
@@ -24,6 +24,8 @@ MAX_LINE_BYTES = 32 << 20
 MAX_JSON_BYTES = 1 << 30
 MAX_FOLDER_FILES = 10_000
 MAX_ZSTD_WINDOW = 1 << 27
+ZSTD_STEP_BYTES = 1 << 10
+"""Packed bytes unpacked at once: a block of 4 bytes unpacks to at most 128 KiB, so these to 32 MiB."""
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _PLANS = (b"ftrt", b"ptrt")
 _JSON = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
@@ -119,7 +121,7 @@ class Opened:
             import zstandard
 
             self._errors = (*self._errors, zstandard.ZstdError)
-            return zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW).stream_reader(rejoined, read_across_frames=True)
+            return _Zstd(rejoined)  # type: ignore[return-value]
         return rejoined
 
     def _guard(self, source: IO[bytes], size: int) -> bytes:
@@ -192,6 +194,48 @@ class _Rejoined(io.RawIOBase):
             first, self.first = (self.first, b"") if size < 0 else (self.first[:size], self.first[size:])
             return first + (self.source.read(-1) if size < 0 else b"")
         return self.source.read(size)
+
+
+class _Zstd(io.RawIOBase):
+    """The frames of a .zst file, unpacked. An end within a frame is an error here, as it is in gzip; zstandard's reader is silent."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        import zstandard
+
+        self.source = source
+        self._unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW)
+        self._frame: Any = None
+        self._packed, self._at = b"", 0
+        self._out, self._given = b"", 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        while self._given == len(self._out):
+            if not self._step():
+                return b""
+        end = len(self._out) if size < 0 else self._given + size
+        data = self._out[self._given : end]
+        self._given += len(data)
+        return data
+
+    def _step(self) -> bool:
+        """Unpack the next few bytes; False at the end of the file."""
+        if self._at == len(self._packed):
+            self._packed, self._at = self.source.read(BLOCK_BYTES), 0
+            if not self._packed:
+                if self._frame is not None:
+                    raise EOFError("compressed file ended before the end of a zstd frame")
+                return False
+        piece = self._packed[self._at : self._at + ZSTD_STEP_BYTES]
+        self._frame = self._frame or self._unpacker.decompressobj()
+        self._out, self._given = self._frame.decompress(piece), 0
+        left = 0
+        if self._frame.eof:
+            left, self._frame = len(self._frame.unused_data), None
+        self._at += len(piece) - left
+        return True
 
 
 def _clean(block: bytes) -> bytes:

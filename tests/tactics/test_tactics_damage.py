@@ -1,0 +1,44 @@
+"""Damage that leaves a file readable: what is missing must be told, and nothing invented."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import zstandard
+
+from pipeline import tactics
+from pipeline.errors import InputError
+
+PREFIX = "[02/03/2026-04:05:06] [I] [TRT] "
+SUMMARY = [
+    f"{PREFIX}(Sparsity) Found 2 layer(s) eligible to use sparse tactics: a, b",
+    f"{PREFIX}(Sparsity) Chose 1 layer(s) using sparse tactics:, a",
+]
+
+
+def long_text():
+    rng = random.Random(7)
+    noise = [f"{PREFIX}Trace {rng.getrandbits(400):x}" for _ in range(20_000)]
+    return "".join(line + "\n" for line in [*SUMMARY, *noise]).encode()
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.999])
+def test_a_zstd_file_that_ends_within_a_frame_is_refused_as_cut(tmp_path, share):
+    packed = zstandard.compress(long_text())
+    path = tmp_path / "build.log.zst"
+    path.write_bytes(packed[: int(len(packed) * share)])
+    with pytest.raises(InputError, match="ended before the end") as caught:
+        tactics.read([str(path)])
+    assert "damaged or cut" in str(caught.value) + str(caught.value.hint)
+
+
+def test_all_frames_of_a_zstd_file_are_read(tmp_path):
+    text = long_text()
+    frames = [zstandard.compress(text[at : at + 300_000]) for at in range(0, len(text), 300_000)]
+    path = tmp_path / "build.log.zst"
+    path.write_bytes(b"".join([*frames[:2], b"\x50\x2a\x4d\x18\x04\x00\x00\x00skip", *frames[2:], zstandard.compress(b"")]))
+    from pipeline.tactics.inputs import Opened
+
+    with Opened(str(path)) as opened:
+        assert b"".join(opened.blocks()) == text
