@@ -150,7 +150,7 @@ def torn(line: str) -> list[str]:
     if not any(sign in line for sign in TORN_SIGNS):
         return [line]
     first = head(line).end
-    cuts = [match.start() for match in EMBEDDED.finditer(line, first)]
+    cuts = [match.start() for match in EMBEDDED.finditer(line, first) if match.start() > first]
     if not cuts:
         return [line]
     return [line[a:b] for a, b in zip([0, *cuts], [*cuts, len(line)]) if line[a:b].strip()]

@@ -139,14 +139,21 @@ def _vote(summary: Summary, pair: Pair, profile: int | None) -> None:
                 _said(summary, name, profile).selected.append(Vote(Rung.NO, raw.line, raw.source, "not in the list of chosen layers"))
 
 
+def _contradicts_itself(listed: Listed) -> bool:
+    """Whether the number differs from the list. A list that lacks names may be shorter than its number, but never longer."""
+    if listed.complete:
+        return not agrees(listed.declared, listed.names)
+    return listed.declared is not None and len(listed.names) > listed.declared
+
+
 def _check_counts(summary: Summary, pair: Pair, profile: int | None) -> None:
     """Number and list of one message contradict each other: neither is believed."""
     eligible, selected = pair.eligible, pair.selected
-    if eligible and eligible.complete and not agrees(eligible.declared, eligible.names):
+    if eligible and _contradicts_itself(eligible):
         text = f"line {eligible.raw.line}: found {eligible.declared} layer(s), but the list has {len(eligible.names)}"
         _dispute(summary, "count-and-list-disagree", eligible.names, profile, text, eligible, on_eligible=True)
         summary.lists_eligible[profile or None] = False
-    if selected and selected.complete and not agrees(selected.declared, selected.names):
+    if selected and _contradicts_itself(selected):
         more_than_listed = (selected.declared or 0) > len(selected.names)
         names = [*selected.names, *(eligible.names if eligible and more_than_listed else [])]
         text = f"line {selected.raw.line}: chose {selected.declared} layer(s), but the list has {len(selected.names)}"

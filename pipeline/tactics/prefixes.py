@@ -47,6 +47,7 @@ PIECES: tuple[Piece, ...] = (
     Piece("python-logging", r"(?P<sev>DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]+: ?", "python-logging"),
     Piece("onnx2trt", r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +(?P<sev>[A-Z_]+)\] (?:\[TRT\] ?)?", "onnx2trt"),
     Piece("time", DATE + " ?"),
+    Piece("iso-time", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d) "),
     Piece("clock", r"\(\d\d:\d\d:\d\d\) "),
     Piece("polygraphy-verbose", r"\[(?P<sev>X)\] ", "polygraphy"),
     Piece("severity", r"\[(?P<sev>[VIWEF])\] ?(?:\[TRT\] ?)?"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -10,6 +11,7 @@ import zstandard
 from pipeline import tactics
 from pipeline.errors import InputError
 
+DATA = Path(__file__).parent.parent / "data" / "tactics"
 PREFIX = "[02/03/2026-04:05:06] [I] [TRT] "
 SUMMARY = [
     f"{PREFIX}(Sparsity) Found 2 layer(s) eligible to use sparse tactics: a, b",
@@ -42,3 +44,31 @@ def test_all_frames_of_a_zstd_file_are_read(tmp_path):
 
     with Opened(str(path)) as opened:
         assert b"".join(opened.blocks()) == text
+
+
+def under(text, before, end="\n"):
+    return "".join(before + line + end for line in text.splitlines())
+
+
+def read(tmp_path, text):
+    path = tmp_path / "build.log"
+    path.write_bytes(text.encode())
+    return tactics.read([str(path)]).builds
+
+
+@pytest.mark.parametrize(
+    ("before", "end"),
+    [("", "\n"), ("> ", "\n"), ("2026-01-01T00:00:00Z ", "\n"), ("2026-01-01T00:00:00.1234567+01:00 ", "\n"), ("torn ", "\n"), ("", "\r")],
+)  # fmt: skip
+def test_a_list_longer_than_its_number_is_disputed_however_it_was_quoted(tmp_path, before, end):
+    text = (DATA / "trt103_count_and_list_disagree.log").read_text()
+    (build,) = read(tmp_path, under(text, before, end))
+    selected = {layer.name: layer.selected.value for layer in build.layers}
+    assert selected["/enc/a/cv1/Conv || /enc/a/cv2/Conv"] == selected["/enc/b/cv1/Conv || /enc/b/cv2/Conv"] == "disputed"
+    assert build.passes[0].selected_declared == 0
+
+
+@pytest.mark.parametrize("before", ["> ", "2026-01-01T00:00:00Z "])
+def test_a_quote_mark_or_a_runners_time_before_each_line_changes_no_layer(tmp_path, before):
+    text = (DATA / "trt103_count_and_list_disagree.log").read_text()
+    assert read(tmp_path, under(text, before)) == read(tmp_path, text)
