@@ -31,6 +31,8 @@ class Message(msgspec.Struct):
     level: Literal["info", "verbose"] | None = None
     """What the prefix proves of TensorRT's log level."""
     producer: str | None = None
+    full: int = 0
+    """Length of its first physical line with the blanks at its end; 0 where lines were joined."""
 
 
 class DumpLayer(msgspec.Struct):

@@ -19,6 +19,7 @@ from pipeline.tactics.forms import find_form
 from pipeline.tactics.lines import TORN_SIGNS, torn
 from pipeline.tactics.named import NEW, NO_NAME, NOT_ONE, Kernels
 from pipeline.tactics.prefixes import head
+from pipeline.tactics.sparsity import CUT_FROM_LINES, Widths
 from pipeline.tactics.tables import Tables
 from pipeline.tactics.timed import CHOSE, DASHES, EQUALS, FASTEST, NOTHING, SLOW, STARS, TACTIC, TIME, Timed, decode, named_before
 from pipeline.tactics.walk import Actions, Walk
@@ -76,8 +77,8 @@ class FastWay:
         self.slow = slow
         self.tables = tables
         self.hot: Hot | None = None
-        self.longest = 0
-        """Length of the longest line that was seen here."""
+        self.widths = Widths()
+        """Of the lines that were seen here."""
         self.actions = Actions()
         self._scratch = Scratch()
         self.kernels = Kernels(Tables())
@@ -105,7 +106,7 @@ class FastWay:
         if tables is not self.kernels.tables or len(self.actions.memo) > _MEMO:  # numbers of names are kept for one build's tables
             self.kernels, self.actions = Kernels(tables), Actions()
         lines = Lines(block, self.hot.width, self.hot.tail, self._scratch)
-        self.longest = max(self.longest, lines.longest)
+        self._see_widths(block, lines, first)
         kinds = _classify(block, lines)[:-1]
         timed = self._named(block, lines, decode(block, lines, kinds))
         joined = timed.kernel == NOT_ONE
@@ -116,6 +117,16 @@ class FastWay:
             timed = self._named(block, lines, named_before(block, lines, kinds, timed, self._is_name, waiting=tables.pending))
         done = Walk(self, tables, block, lines, kinds, timed, first).run()
         return done, int(lines.starts[done])
+
+    def _see_widths(self, block: bytes, lines: Lines, first: int) -> None:
+        """What the longest lines of a block tell; the slow way may see some of them too."""
+        longest = lines.longest
+        if longest < self.widths.longest or (longest == self.widths.longest and len(self.widths.fullest) >= CUT_FROM_LINES):
+            return
+        for i in np.flatnonzero(lines.ends - lines.starts == longest).tolist():
+            self.widths.see(longest, first + i, block[lines.starts[i] : lines.ends[i]].decode("utf-8", "replace"))
+            if len(self.widths.fullest) >= CUT_FROM_LINES:
+                break
 
     def _named(self, block: bytes, lines: Lines, timed: Timed) -> Timed:
         """Look up the names that were found since."""

@@ -39,6 +39,8 @@ class _Pending(msgspec.Struct):
     sparsity: bool
     joined: bool = False
     followers: list[str] = []
+    full: int = 0
+    """Length of its first physical line with the blanks at its end."""
 
 
 class Joiner:
@@ -63,7 +65,7 @@ class Joiner:
             ended: False where the file ends without line feed here.
         """
         line = plain(raw)
-        self.widths.longest = max(self.widths.longest, len(line))
+        self.widths.see(len(line), number, line)
         pieces = torn(line)
         for i, piece in enumerate(pieces):
             last = i == len(pieces) - 1
@@ -100,11 +102,12 @@ class Joiner:
             followers=pending.followers,
             level=found.level,
             producer=found.producer,
+            full=0 if pending.joined else pending.full,
         )
 
     def _begin(self, number: int, piece: str, found: Head, *, whole: bool) -> None:
         raw = piece.rstrip()
-        self._pending = _Pending(number, raw, found, len(raw), whole, _SPARSITY in raw[found.end : found.end + 16])
+        self._pending = _Pending(number, raw, found, len(raw), whole, _SPARSITY in raw[found.end : found.end + 16], full=len(piece))
 
     def _continues(self, piece: str, found: Head) -> bool:
         """Whether a physical line may continue the pending message."""

@@ -187,7 +187,7 @@ class LogFile:
         for message in self.joiner.flush():
             self._dispatch(message)
         if self.fast is not None:
-            self.widths.longest = max(self.widths.longest, self.fast.longest)
+            self.widths.join(self.fast.widths)
         for stream in self.streams.values():
             stream.finish()
         self.builds = [build for build in self.builds if build.is_build or build.loads_plan]

@@ -19,6 +19,8 @@ _WORDING = re.compile(
     r"Chose (?P<chose>\d{1,9}) layer\(s\) using sparse tactics:)"
 )
 _BOLD = re.compile(r"(?<!\*)\*\*(?!\*)")
+CUT_FROM_LINES = 3
+"""Lines of the longest length, among them a summary message, from which on a file counts as cut at a column."""
 _FIRST = {"L": "eligible", "F": "eligible", "T": "selected", "C": "selected"}
 
 
@@ -37,6 +39,8 @@ class RawList(msgspec.Struct):
     """Lines behind it without prefix: perhaps its continuation."""
     profile: int | None = None
     region: str | None = None
+    full: int = 0
+    """Length of the first physical line with the blanks at its end; 0 where lines were joined."""
 
     @property
     def kind(self) -> str | None:
@@ -56,6 +60,8 @@ class Listed(msgspec.Struct):
     """Whether the list lacks nothing: only then does it say anything of the layers that it omits."""
     cut: list[str] = []
     """Text that is no name."""
+    ends: bool = True
+    """False where the file was cut at a column: whole names may be missing at the end, and only the number tells that none is."""
 
 
 class Widths(msgspec.Struct):
@@ -65,6 +71,29 @@ class Widths(msgspec.Struct):
     """Length of the longest physical line."""
     known: set[int] = set()
     """Widths at which several lines in a row are continued."""
+    fullest: set[int | str] = set()
+    """Some of the lines of the longest length: their numbers, and one letter for all summary messages of a kind, which may come again."""
+
+    def see(self, length: int, number: int, text: str) -> None:
+        """Take in one physical line; again and in any order, the same lines give the same."""
+        if length < self.longest or (length == self.longest and len(self.fullest) >= CUT_FROM_LINES):
+            return
+        if length > self.longest:
+            self.longest, self.fullest = length, set()
+        at = text.find("(Sparsity) ")
+        self.fullest.add(number if at < 0 else text[at + 11 : at + 12])
+
+    def join(self, other: Widths) -> None:
+        """Take in what was seen elsewhere in the same file."""
+        if other.longest > self.longest:
+            self.longest, self.fullest = other.longest, set()
+        if other.longest == self.longest:
+            self.fullest |= other.fullest
+
+    def cuts(self, raw: RawList) -> bool:
+        """Whether each line of the file was cut at the column at which this message ends: several are just as long, and none is longer."""
+        padded = raw.full - raw.width > 1
+        return raw.full == self.longest > 0 and len(self.fullest) >= CUT_FROM_LINES and self.longest not in self.known and not padded
 
 
 def _join(raw: RawList, widths: Widths) -> tuple[str, bool | None]:
@@ -102,10 +131,10 @@ def read_list(raw: RawList, widths: Widths) -> Listed | None:
         return None
     if joined is None:
         return _read_uncertain(raw, text)
-    return _read_text(raw, text, whole=raw.whole)
+    return _read_text(raw, text, whole=raw.whole and not widths.cuts(raw), ends=not widths.cuts(raw))
 
 
-def _read_text(raw: RawList, text: str, *, whole: bool) -> Listed | None:
+def _read_text(raw: RawList, text: str, *, whole: bool, ends: bool = True) -> Listed | None:
     text = _BOLD.sub("", text)
     match = _WORDING.match(text)
     if match is None:
@@ -116,12 +145,12 @@ def _read_text(raw: RawList, text: str, *, whole: bool) -> Listed | None:
         body = body.rstrip()[:-1] + "..."
     split = split_list(body)
     names = unique(split.names)
-    listed = Listed(raw, int(number) if number else None, names, complete=whole and split.rest is None)
+    listed = Listed(raw, int(number) if number else None, names, complete=whole and split.rest is None, ends=ends)
     if split.rest is not None:
         listed.cut.append(split.rest)
     if not whole and split.touches_end and names:
         listed.doubtful.append(listed.names.pop())
-    broken = [name for name in listed.names if is_damaged(name)]
+    broken = [name for name in listed.names if is_damaged(name) or name.endswith("..")]
     if broken:
         listed.names = [name for name in listed.names if name not in broken]
         listed.cut += broken
@@ -150,7 +179,7 @@ def confirm(listed: Listed, known: Collection[str]) -> None:
             listed.names.append(name)
         else:
             listed.cut.append(name)
-    if listed.doubtful and not listed.cut and agrees(listed.declared, listed.names):
+    if listed.doubtful and not listed.cut and agrees(listed.declared, listed.names) and (listed.ends or listed.declared is not None):
         listed.complete = True
     listed.doubtful = []
 

@@ -107,7 +107,7 @@ class Stream:
         self._keep()
 
     def sparsity(self, match: re.Match[str], message: Message) -> None:
-        raw = RawList(self.source, message.line, message.text, message.width, message.whole, message.followers)
+        raw = RawList(self.source, message.line, message.text, message.width, message.whole, message.followers, full=message.full)
         if raw.kind == "eligible" and self.build.closed and any(known.kind == "eligible" for known in self.build.lists):
             self._start()
         open_layer = self.build.tables.open_layer

@@ -10,8 +10,10 @@ import zstandard
 
 from pipeline import tactics
 from pipeline.errors import InputError
+from pipeline.tactics import reader
 
-DATA = Path(__file__).parent.parent / "data" / "tactics"
+ROOT = Path(__file__).parent.parent.parent
+DATA = ROOT / "tests" / "data" / "tactics"
 PREFIX = "[02/03/2026-04:05:06] [I] [TRT] "
 SUMMARY = [
     f"{PREFIX}(Sparsity) Found 2 layer(s) eligible to use sparse tactics: a, b",
@@ -72,3 +74,52 @@ def test_a_list_longer_than_its_number_is_disputed_however_it_was_quoted(tmp_pat
 def test_a_quote_mark_or_a_runners_time_before_each_line_changes_no_layer(tmp_path, before):
     text = (DATA / "trt103_count_and_list_disagree.log").read_text()
     assert read(tmp_path, under(text, before)) == read(tmp_path, text)
+
+
+@pytest.mark.parametrize("sample", ["trt86_verbose.log", "trt104_verbose.log"])
+@pytest.mark.parametrize("width", [*range(118, 226, 3), 190, 200, 215])
+def test_a_file_cut_at_a_column_gives_no_shortened_name_and_proves_no_absence(tmp_path, sample, width):
+    text = (ROOT / "recipes" / "samples" / sample).read_text()
+    (whole,) = read(tmp_path, text)
+    (build,) = read(tmp_path, "".join(line[:width] + "\n" for line in text.splitlines()))
+    rungs = {layer.name: layer for layer in whole.layers}
+    assert set(build.eligible) <= set(whole.eligible)
+    assert set(build.selected) <= set(whole.selected)
+    for layer in build.layers:
+        if layer.name in rungs:
+            assert layer.eligible.value in (rungs[layer.name].eligible.value, "unknown")
+            assert layer.selected.value in (rungs[layer.name].selected.value, "unknown")
+
+
+def test_the_name_at_a_column_cut_is_reported_as_truncated(tmp_path):
+    text = (ROOT / "recipes" / "samples" / "trt86_verbose.log").read_text()
+    (build,) = read(tmp_path, "".join(line[:215] + "\n" for line in text.splitlines()))
+    assert [cut.text for cut in build.truncated] == ["stage0/block3/Conv + stage0/block3.add + stag"]
+    (layer,) = [layer for layer in build.layers if layer.name.startswith("stage0/block3/Conv +")]
+    assert layer.eligible.value == "unknown"
+
+
+def test_a_list_as_long_as_one_other_line_or_padded_with_blanks_is_whole(tmp_path):
+    lines = [*SUMMARY, (PREFIX + "x" * 200)[: len(SUMMARY[0])]]
+    assert read(tmp_path, under("\n".join(lines), ""))[0].eligible == ["a", "b"]
+    padded = "\n".join(line.ljust(150) for line in [*SUMMARY, PREFIX + "something", PREFIX + "else"])
+    assert read(tmp_path, under(padded, ""))[0].eligible == ["a", "b"]
+
+
+def test_both_ways_tell_a_column_cut_alike(tmp_path, monkeypatch):
+    text = (ROOT / "recipes" / "samples" / "trt86_verbose.log").read_text()
+    path = tmp_path / "build.log"
+    path.write_text("".join(line[:212] + "\n" for line in text.splitlines()))
+    found = []
+    for limit in (0, 1 << 60):
+        monkeypatch.setattr(reader, "FAST_FROM_BYTES", limit)
+        monkeypatch.setattr(reader, "FAST_REST_BYTES", 0)
+        found.append(tactics.read([str(path)]))
+    assert found[0] == found[1]
+    assert found[0].builds[0].truncated
+
+
+def test_a_name_that_ends_in_two_dots_was_cut(tmp_path):
+    (build,) = read(tmp_path, f"{PREFIX}(Sparsity) Layers eligible for sparse math: conv1, stage0/bl..\n")
+    assert build.eligible == ["conv1"]
+    assert [cut.text for cut in build.truncated] == ["stage0/bl.."]
