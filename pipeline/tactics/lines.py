@@ -160,14 +160,20 @@ def torn(line: str) -> list[str]:
 
 
 def detect_width(lines: list[str]) -> int | None:
-    """The column at which a whole text is hard-wrapped: at least two lines that are as long as any go on in the next one."""
+    """The column at which a whole text is hard-wrapped: at least two lines that are as long as any go on in the next one.
+
+    Where each of them ends with a blank, which nothing here counts, that blank is the last column.
+    """
     bodies = [plain(line).rstrip() for line in lines]
     width = max(map(len, bodies), default=0)
-    going_on = 0
-    for body, following in pairwise(bodies):
+    going_on = blank = 0
+    for i, (body, following) in enumerate(pairwise(bodies)):
         if len(body) in (width, width - 1) and following and not begins(following):
             going_on += 1
-    return width if going_on >= 2 else None
+            blank += len(body) == width < len(plain(lines[i]))
+    if going_on < 2:
+        return None
+    return width + 1 if blank == going_on else width
 
 
 def begins(line: str) -> bool:

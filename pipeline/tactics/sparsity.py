@@ -108,15 +108,15 @@ def _join(raw: RawList, widths: Widths) -> tuple[str, bool | None]:
         return raw.text, False
     first = len(raw.followers[0].rstrip())
     width = max(known) if known else max(raw.width, first) if first - raw.width == 1 else raw.width
-    text, tail, full = raw.text, raw.width, 0
+    text, tail, full, length = raw.text, raw.width, 0, raw.full
     for follower in raw.followers:
         body = follower.rstrip()
         if tail not in (width, width - 1):
             break
         if len(body) > width:
             return (raw.text, False) if full == 0 else (text, None)
-        text += " " * (width - tail) + body
-        tail = len(body)
+        text += " " * max(width - tail, min(1, length - tail)) + body
+        tail, length = len(body), len(follower)
         full += 1 if tail in (width, width - 1) else 0
     if full or known:
         widths.known.add(width)
@@ -140,7 +140,7 @@ def _read_text(raw: RawList, text: str, *, whole: bool, ends: bool = True) -> Li
     if match is None:
         return None
     number = match["found"] or match["chose"]
-    body = text[match.end() :]
+    body = text[match.end() :].lstrip(", ")
     if body.rstrip().endswith("…"):
         body = body.rstrip()[:-1] + "..."
     split = split_list(body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,26 @@ def test_a_name_that_ends_in_two_dots_was_cut(tmp_path):
     (build,) = read(tmp_path, f"{PREFIX}(Sparsity) Layers eligible for sparse math: conv1, stage0/bl..\n")
     assert build.eligible == ["conv1"]
     assert [cut.text for cut in build.truncated] == ["stage0/bl.."]
+
+
+def folded(text, width, *, stripped):
+    pieces = [line[at : at + width] for line in text.splitlines() for at in range(0, len(line), width)]
+    return "".join((piece.rstrip() if stripped else piece) + "\n" for piece in pieces)
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+@pytest.mark.parametrize("log", ["trt1014_two_passes.log", "polygraphy_colours.log", "trt103_count_and_list_disagree.log"])
+def test_no_name_of_a_hard_wrapped_list_begins_with_a_comma_or_a_blank(tmp_path, log, stripped):
+    text = re.sub("\x1b\\[[0-9;]*m", "", (DATA / log).read_text())
+    names = {layer.name for build in read(tmp_path, text) for layer in build.layers}
+    for width in range(50, 130):
+        for build in read(tmp_path, folded(text, width, stripped=stripped)):
+            assert not [layer.name for layer in build.layers if layer.name[0] in ", "]
+            assert stripped or {layer.name for layer in build.layers} <= names, width
+
+
+@pytest.mark.parametrize(("log", "width"), [("trt1014_two_passes.log", 83), ("polygraphy_colours.log", 65)])
+def test_a_wrap_right_behind_the_wordings_comma_loses_no_list(tmp_path, log, width):
+    text = (DATA / log).read_text()
+    (whole,), (build,) = read(tmp_path, text), read(tmp_path, folded(text, width, stripped=False))
+    assert (build.eligible, build.selected) == (whole.eligible, whole.selected)
