@@ -24,6 +24,13 @@ class KernelRow(msgspec.Struct, frozen=True):
 KERNEL_ROWS: tuple[KernelRow, ...] = (
     KernelRow(r"_cusparselt$", "unknown", Level.SAID, "cuSPARSELt's own kernels, not a TensorRT tactic"),
     KernelRow(r"spconv", "unknown", Level.SAID, "a point-cloud library: sparse data, not 2:4 weights"),
+    KernelRow(r"(?<![a-z])(?:non|not)[_-]?(?:sparse|sptensor|spmma)", "dense", Level.INFERRED, "the name itself denies the token"),
+    KernelRow(
+        r"^(?!.*(?:sptensor|spmma|sp_mma)).*sparse[_-]?(?:embedding|scatter|gather|to_dense|attention|segment|softmax)",
+        "unknown",
+        Level.INFERRED,
+        "sparse indices, tables or masks: another sparsity than that of 2:4 weights",
+    ),
     KernelRow(r"sparse|sptensor|spmma|sp_mma|spgemm", "sparse", Level.SEEN, "2:4 kernels of every architecture carry one of these tokens"),
     KernelRow(r"^(?:__myl|__myelin|\s*$)", "unknown", Level.SEEN, "Myelin's generated kernels and stubs do not name their math"),
     KernelRow(
