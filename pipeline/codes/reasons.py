@@ -146,6 +146,13 @@ CONFLICTS: tuple[Code, ...] = (
         next="look whether lines of the log are missing",
     ),
     Code(
+        id="option-and-list-disagree",
+        title="chosen, sparsity off",
+        text="The build's options say that sparsity was disabled, but its summary lists chosen layers: one of the two is of another build.",
+        level=Level.INFERRED,
+        next="read the log of one build alone; layer info with --profilingVerbosity=detailed decides",
+    ),
+    Code(
         id="dump-and-layer-info-disagree",
         title="dump and layer info differ",
         text="The log's engine dump and the layer info name different tactics: they may be of different builds.",

@@ -42,7 +42,7 @@ def judge(number: int, log: BuildLog, summary: Summary, nodes: Sequence[str] | N
         tensorrt=log.tensorrt or seen.tensorrt,
         command=log.command,
         log_level_seen="verbose" if log.verbose else "info" if log.info else None,
-        sparsity=log.sparsity or _sparsity_asked(log.command),
+        sparsity=sparsity_of(log),
         typing=_typing(log),
         precision=precision(log),
         machine=seen.machine,
@@ -70,9 +70,11 @@ SPARSITY_FLAG = re.compile(r"--sparsity=(enable|force|disable)\b")
 MODE_OF_FLAG: dict[str, Mode] = {"enable": "enabled", "force": "forced", "disable": "disabled"}
 
 
-def _sparsity_asked(command: str | None) -> Mode | None:
-    """The mode by the banner's command, where the log lacks trtexec's own line (a cut or filtered log)."""
-    found = SPARSITY_FLAG.search(command or "")
+def sparsity_of(log: BuildLog) -> Mode | None:
+    """The mode by trtexec's own line, else by the banner's command, where the log lacks that line (a cut or filtered log)."""
+    if log.sparsity:
+        return log.sparsity
+    found = SPARSITY_FLAG.search(log.command or "")
     return MODE_OF_FLAG[found[1]] if found else None
 
 

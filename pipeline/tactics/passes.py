@@ -54,12 +54,13 @@ def layer_id(name: str, profile: int | None) -> str:
     return f"{name} [profile {profile}]" if profile and profile_of(name)[1] is None else name
 
 
-def summarise(pairs: list[Pair], profiles: int) -> Summary:
+def summarise(pairs: list[Pair], profiles: int, *, disabled: bool = False) -> Summary:
     """Judge the passes of one build.
 
     Args:
         pairs: In the order of the log; `superseded_by` is set here.
         profiles: Number of optimization profiles that the log shows.
+        disabled: Whether the build's options say that sparsity was off: then no layer can have been chosen.
     """
     several = profiles > 1 or len({pair.profile for pair in pairs if pair.profile is not None}) > 1
     if several:
@@ -71,6 +72,9 @@ def summarise(pairs: list[Pair], profiles: int) -> Summary:
     for pair in standing:
         _vote(summary, pair, pair.profile if several else None)
         _check_counts(summary, pair, pair.profile if several else None)
+        if disabled and (chosen := pair.selected) and chosen.names:
+            text = f"line {chosen.raw.line}: chosen, but the options of the build say that sparsity was disabled"
+            _dispute(summary, "option-and-list-disagree", chosen.names, pair.profile if several else None, text, chosen, on_eligible=False)
     for one, other in _sharing(standing):
         if not several or (one.profile or 0) == (other.profile or 0):
             _compare(summary, one, other, one.profile if several else None)

@@ -12,7 +12,7 @@ from pipeline.tactics.context import loaded_run, profiles_of
 from pipeline.tactics.documents import Document, read_document
 from pipeline.tactics.inputs import Opened, expand
 from pipeline.tactics.join import join
-from pipeline.tactics.judge import judge
+from pipeline.tactics.judge import judge, sparsity_of
 from pipeline.tactics.lines import Joiner, begins, detect_width
 from pipeline.tactics.passes import summarise
 from pipeline.tactics.plans import read_plan
@@ -93,7 +93,7 @@ def _report(
     for i, log in enumerate(builds):
         listed, truncated = lists.get(id(log), ([], []))
         truncated = truncated + settle_lists(listed, log.layer_names())
-        summary = summarise(pair_up(listed), profiles_of(log, listed))
+        summary = summarise(pair_up(listed), profiles_of(log, listed), disabled=sparsity_of(log) == "disabled")
         summary.truncated = truncated
         records.append(judge(i, log, summary, nodes))
     return TacticReport(sources=found, builds=records, runs=runs)

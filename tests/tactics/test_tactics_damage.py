@@ -147,3 +147,22 @@ def test_a_wrap_right_behind_the_wordings_comma_loses_no_list(tmp_path, log, wid
     text = (DATA / log).read_text()
     (whole,), (build,) = read(tmp_path, text), read(tmp_path, folded(text, width, stripped=False))
     assert (build.eligible, build.selected) == (whole.eligible, whole.selected)
+
+
+CHOSE_ONE = f"{PREFIX}(Sparsity) Chose 1 layer(s) using sparse tactics:, conv1\n"
+OPTION = "[02/03/2026-04:05:06] [I] Sparsity: "
+COMMAND = "&&&& RUNNING TensorRT.trtexec [TensorRT v100300] # trtexec --onnx=a.onnx --sparsity="
+
+
+@pytest.mark.parametrize("found", ["", f"{PREFIX}(Sparsity) Found 1 layer(s) eligible to use sparse tactics: conv1\n"])
+@pytest.mark.parametrize("before", [f"{OPTION}Disabled\n", f"{COMMAND}disable\n"])
+def test_a_layer_chosen_while_sparsity_was_disabled_is_disputed(tmp_path, before, found):
+    (build,) = read(tmp_path, before + found + CHOSE_ONE)
+    assert (build.selected, build.disputed) == ([], ["conv1"])
+    assert [conflict.code for conflict in build.conflicts] == ["option-and-list-disagree"]
+
+
+@pytest.mark.parametrize("before", [f"{OPTION}Enabled\n", f"{OPTION}Forced\n", f"{COMMAND}enable\n", ""])
+def test_a_layer_chosen_while_sparsity_was_on_or_not_stated_is_selected(tmp_path, before):
+    (build,) = read(tmp_path, before + CHOSE_ONE)
+    assert (build.selected, build.disputed) == (["conv1"], [])
