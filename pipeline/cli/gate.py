@@ -42,12 +42,12 @@ def command(
 
     folder = find(run, workspace)
     rules, alpha = _budgets(recipe, overrides)
-    stored = baseline_path(workspace, baseline) if baseline else None
+    stored = baseline_path(workspace, baseline) if baseline is not None else None
     verdict = api.gate(folder, rules=rules, alpha=alpha, baseline=stored)
     given = [("--recipe", recipe), *(("--set", text) for text in overrides), ("--baseline", baseline)]
     options_given = "".join(f" {shlex.join([option, str(value)])}" for option, value in given if value is not None)
     click.echo(_rendered(verdict, style, folder, options_given), nl=False)
-    if save_baseline:
+    if save_baseline is not None:
         path = baseline_path(workspace, save_baseline)
         for note in api.save_baseline(folder, verdict, path, arm=arm, replace=replace):
             click.echo(f"baseline {path}: {note}", err=True)

@@ -20,8 +20,13 @@ def command() -> None:
 def list_runs(workspace: Path, recipe: str | None) -> None:
     """List runs, oldest first: how each ended and which stages were taken from the store; of a killed one the command that goes on."""
     from pipeline.commands import in_workspace
+    from pipeline.errors import InputError
     from pipeline.run.housekeeping import summaries
+    from pipeline.run.workspace import all_runs
 
+    known = sorted({folder.parent.name for folder in all_runs(workspace)})
+    if recipe is not None and known and recipe not in known:
+        raise InputError(f"no recipe with runs is called {recipe!r}", where="runs list", hint=f"recipes with runs: {', '.join(known)}")
     rows = summaries(workspace, recipe)
     for row in rows:
         click.echo(row)

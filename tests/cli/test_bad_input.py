@@ -177,3 +177,37 @@ def test_a_sweep_with_a_wrong_point_is_refused_before_it_runs(tmp_path, capsys):
         code, message = run(capsys, command, str(recipe))
         assert code == ExitCode.USAGE
         assert "export.batch.opt" in message
+
+
+def made_run(workspace: Path, recipe: str) -> None:
+    folder = workspace / "logs" / recipe / "1"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("{}")
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+@pytest.mark.parametrize("command", [("gate",), ("report",), ("explain", "layer"), ("diff", "")])
+def test_an_empty_name_picks_no_run(command, name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    made_run(tmp_path, "vit")
+    first, *rest = command
+    code, message = run(capsys, first, name, *rest)
+    assert code == ExitCode.USAGE
+    assert "a run's name is empty" in message and "recipes with runs: vit" in message
+
+
+def test_a_name_is_no_pattern(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    made_run(tmp_path, "vit")
+    code, message = run(capsys, "report", "v*")
+    assert code == ExitCode.USAGE
+    assert "no run 'v*'" in message
+
+
+@pytest.mark.parametrize("name", ["typo", ""])
+def test_a_recipe_without_runs_is_told_from_a_workspace_without_runs(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    made_run(tmp_path, "vit")
+    code, message = run(capsys, "runs", "list", name)
+    assert code == ExitCode.USAGE
+    assert f"no recipe with runs is called {name!r}" in message and "recipes with runs: vit" in message
