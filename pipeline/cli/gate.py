@@ -18,7 +18,7 @@ from pipeline.cli import options
 @click.option("--baseline", metavar="NAME", help="Stored baseline for rules with `over: baseline` (baselines/NAME.json).")
 @click.option("--save-baseline", metavar="NAME", help="Store this run's figures, if it passes; a stored baseline only gets tighter.")
 @click.option("--replace", is_flag=True, help="With --save-baseline: start anew instead of tightening.")
-@click.option("--arm", default="sparse", show_default=True, help="With --save-baseline: whose figures.")
+@click.option("--arm", metavar="ARM", help="With --save-baseline: whose figures.  [default: sparse]")
 @options.formats("text", "md", "json", "junit")
 @options.workspace
 def command(
@@ -28,7 +28,7 @@ def command(
     baseline: str | None,
     save_baseline: str | None,
     replace: bool,
-    arm: str,
+    arm: str | None,
     style: str,
     workspace: Path,
 ) -> None:
@@ -40,6 +40,8 @@ def command(
     from pipeline import api
     from pipeline.run.workspace import baseline_path, find
 
+    if save_baseline is None and (replace or arm is not None):
+        raise click.UsageError(f"{'--replace' if replace else '--arm'} says how a baseline is stored: it needs --save-baseline NAME")
     folder = find(run, workspace)
     rules, alpha = _budgets(recipe, overrides)
     stored = baseline_path(workspace, baseline) if baseline is not None else None
@@ -49,7 +51,7 @@ def command(
     click.echo(_rendered(verdict, style, folder, options_given), nl=False)
     if save_baseline is not None:
         path = baseline_path(workspace, save_baseline)
-        for note in api.save_baseline(folder, verdict, path, arm=arm, replace=replace):
+        for note in api.save_baseline(folder, verdict, path, arm="sparse" if arm is None else arm, replace=replace):
             click.echo(f"baseline {path}: {note}", err=True)
     sys.exit(int(options.EXIT_OF_OUTCOME[verdict.outcome]))
 

@@ -11,7 +11,7 @@ from pipeline.commands import names
 from pipeline.errors import InputError
 from pipeline.records.baseline import Baseline, BaselineLatency, BaselineQuality
 from pipeline.records.evidence import Evidence
-from pipeline.records.measurement import Estimate
+from pipeline.records.measurement import Estimate, Measurement
 from pipeline.records.verdict import RuleResult, Verdict
 from pipeline.verdict.comparable import differences
 from pipeline.verdict.facts import Statistics
@@ -43,7 +43,7 @@ def made(name: str, arm: str, evidence: Evidence, verdict: Verdict, statistics: 
     """A baseline from a run.
 
     Raises:
-        InputError: the run does not pass, or nothing was measured.
+        InputError: the run does not pass, or nothing of this arm was measured.
     """
     measured = evidence.measure
     if measured is None:
@@ -79,6 +79,10 @@ def made(name: str, arm: str, evidence: Evidence, verdict: Verdict, statistics: 
         for one in measured.quality.get(arm, [])
         for head in one.heads
     ]
+    sizes = {size.name: size.bytes for size in measured.sizes if size.arm == arm}
+    energy = {one.shape: _rounded(one.millijoules) for one in measured.energy if one.arm == arm}
+    if not (latency or quality or sizes or energy):  # such a baseline would hold nothing that a later run could miss
+        raise InputError(f"this run has no figure of an arm {arm!r}", where=name, hint=f"choose --arm from {_arms(measured)}")
     onnx = next((one.model.sha256 for one in evidence.export.arms if one.arm == arm), None) if evidence.export else None
     return Baseline(
         name=name,
@@ -91,9 +95,15 @@ def made(name: str, arm: str, evidence: Evidence, verdict: Verdict, statistics: 
         model=onnx,
         latency=latency,
         quality=quality,
-        sizes={size.name: size.bytes for size in measured.sizes if size.arm == arm},
-        energy={one.shape: _rounded(one.millijoules) for one in measured.energy if one.arm == arm},
+        sizes=sizes,
+        energy=energy,
     )
+
+
+def _arms(measured: Measurement) -> str:
+    """The arms that have figures."""
+    found = {*measured.quality, *(timing.arm for timing in measured.timings), *(size.arm for size in measured.sizes)}
+    return ", ".join(sorted(found | {energy.arm for energy in measured.energy})) or "none: the measure stage found no figures"
 
 
 def ratchet(old: Baseline, new: Baseline, evidence: Evidence) -> Ratcheted:

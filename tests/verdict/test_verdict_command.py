@@ -69,6 +69,38 @@ def test_baselines_are_saved_and_used(bench, made_samples):
     assert gate(against).exit_code == 3
 
 
+def refused(capsys, folder, *more):
+    with pytest.raises(SystemExit) as stopped:
+        main(["gate", str(folder), "--workspace", str(folder.parents[2]), *more])
+    assert stopped.value.code == 2, more
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("anew", [(), ("--replace",)])
+@pytest.mark.parametrize("arm", ["nope", ""])
+def test_an_arm_without_figures_leaves_the_stored_baseline_as_it_is(bench, made_samples, capsys, arm, anew):
+    folder = bench.run(bench.evidence(samples=made_samples(ARMS)), RULES)
+    stored = folder.parents[2] / "baselines" / "v1.json"
+    assert f"no figure of an arm {arm!r}" in refused(capsys, folder, "--arm", arm, "--save-baseline", "v1", *anew)
+    assert not stored.exists()
+    assert gate(folder, "--save-baseline", "v1").exit_code == 0
+    before = stored.read_bytes()
+    assert "dense, dense@again, sparse" in refused(capsys, folder, "--arm", arm, "--save-baseline", "v1", *anew)
+    assert stored.read_bytes() == before
+
+
+@pytest.mark.parametrize("options", [("--arm", "dense"), ("--arm", "sparse"), ("--replace",)])
+def test_how_a_baseline_is_stored_needs_one_to_store(bench, made_samples, capsys, options):
+    folder = bench.run(bench.evidence(samples=made_samples(ARMS)), RULES)
+    assert "needs --save-baseline NAME" in refused(capsys, folder, *options)
+
+
+@pytest.mark.parametrize("option", ["--baseline", "--save-baseline"])
+def test_an_empty_name_is_no_baseline(bench, made_samples, capsys, option):
+    folder = bench.run(bench.evidence(samples=made_samples(ARMS)), RULES)
+    assert "'' cannot name a baseline" in refused(capsys, folder, option, "")
+
+
 def test_bad_input_is_one_message_and_exit_code_2(bench, made_samples, capsys):
     folder = bench.run(bench.evidence(samples=made_samples(ARMS)), RULES)
     workspace = str(folder.parents[2])
