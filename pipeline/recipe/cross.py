@@ -13,6 +13,8 @@ from pipeline.recipe.words import nearest
 
 ARM = re.compile(r"(sparse|twin|dense)(#(?P<build>[1-9][0-9]*))?")
 BASELINE = "baseline"
+SHARES = ("accuracy", "top5", "binary")
+"""Metrics that lie between 0 and 1."""
 Found = Iterator[tuple[Path_, str, str | None]]
 
 
@@ -71,13 +73,28 @@ def _budgets(recipe: Recipe) -> Found:
             yield ("gate", "rules", number), error.what, error.hint
 
 
+def _shares(recipe: Recipe) -> Found:
+    """A share lies between 0 and 1, so these budgets cannot fail."""
+    for number, rule in enumerate(recipe.gate.rules):
+        shares = [head for head, metric in recipe.data.heads.items() if metric in SHARES and rule.head in (None, head)]
+        if rule.kind != "quality" or not shares:
+            continue
+        named = f"{recipe.data.heads[shares[0]]} of {shares[0]} is a share"
+        if rule.drop_at_most is not None and rule.drop_at_most >= 1:
+            what = f"{named}, so a drop_at_most of {rule.drop_at_most:g} cannot fail"
+            yield ("gate", "rules", number, "drop_at_most"), what, "0.01 is one point; `head` keeps a rule to one head"
+        if isinstance(rule.at_least, float | int) and rule.at_least <= 0:
+            what = f"{named}, so an at_least of {rule.at_least:g} cannot fail"
+            yield ("gate", "rules", number, "at_least"), what, "0.9 is 90 %; `head` keeps a rule to one head"
+
+
 def _half_on_cpu(recipe: Recipe) -> Found:
     for name in ("dense", "finetune"):
         if recipe.train.device == "cpu" and getattr(recipe.train, name).precision == "fp16":
             yield ("train", name, "precision"), "fp16 training needs a GPU (its gradients are scaled there)", "bf16 works on both"
 
 
-ROWS: tuple[Callable[[Recipe], Found], ...] = (_heads, _batches, _rule_batches, _rule_heads, _rule_arms, _budgets, _half_on_cpu)
+ROWS: tuple[Callable[[Recipe], Found], ...] = (_heads, _batches, _rule_batches, _rule_heads, _rule_arms, _budgets, _shares, _half_on_cpu)
 """Each yields path, what is wrong, what to do."""
 
 

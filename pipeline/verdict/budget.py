@@ -11,6 +11,8 @@ from pipeline.errors import InputError
 
 BASELINE = "baseline"
 """As a rule's `over`: the stored baseline."""
+DENSE = "dense"
+"""What a loss of quality is measured against unless the rule says otherwise."""
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -35,6 +37,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     size: str | None = None
 
 
+DEFAULTS: dict[str, Any] = {field.name: [] if field.name == "layers" else field.default for field in msgspec.structs.fields(Rule)}
+"""Per field: what stands for `not given`."""
 NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "latency": (("at_most",),),
     "quality": (("drop_at_most", "at_least"),),
@@ -44,13 +48,23 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "energy": (("at_most",),),
 }
 """Per kind: of each group at least one field must be given."""
+READS: dict[str, frozenset[str]] = {
+    "latency": frozenset({"over", "metric", "batch", "profile", "quantile", "claim", "at_most"}),
+    "quality": frozenset({"over", "head", "slice", "drop_at_most", "at_least"}),
+    "rungs": frozenset({"rung", "at_least", "layers"}),
+    "stability": frozenset({"layers", "builds"}),
+    "size": frozenset({"over", "size", "at_most"}),
+    "energy": frozenset({"over", "batch", "at_most"}),
+}
+"""Per kind: the fields that it reads beside `kind` and `arm`; another one would be a budget that nobody holds."""
 
 
 def parse(rules: Iterable[Mapping[str, Any]]) -> list[Rule]:
     """Check and convert budgets.
 
     Raises:
-        InputError: an unknown key, a value of the wrong type, or a kind without its budget; names the rule's number.
+        InputError: an unknown key, a value of the wrong type, a kind without its budget, or a budget that is never judged or
+            cannot fail; names the rule's number.
     """
     found = []
     for number, mapping in enumerate(rules, 1):
@@ -67,5 +81,24 @@ def parse(rules: Iterable[Mapping[str, Any]]) -> list[Rule]:
         if rule.kind == "rungs" and isinstance(rule.at_least, float | int) and not (rule.at_least >= 1 and rule.at_least % 1 == 0):
             what = f"`at_least: {rule.at_least:g}` is no number of layers for a rungs rule"
             raise InputError(what, where=where, hint="give a whole number of 1 or more, or `all`")
+        _can_fail(rule, where)
         found.append(rule)
     return found
+
+
+def _can_fail(rule: Rule, where: str) -> None:
+    """Refuse a budget that is never judged.
+
+    Raises:
+        InputError: a field that the kind does not read, or an arm that is held against itself.
+    """
+    for field in sorted(set(rule.__struct_fields__) - READS[rule.kind] - {"kind", "arm"}):
+        if getattr(rule, field) != DEFAULTS[field]:
+            what = f"a {rule.kind} rule does not read `{field}`"
+            raise InputError(
+                what, where=where, hint=f"it reads {', '.join(sorted(READS[rule.kind]))}; give `{field}` a rule of its own kind"
+            )
+    over = DENSE if rule.over is None and rule.drop_at_most is not None else rule.over
+    if over == rule.arm:
+        what = f"the arm {rule.arm} is held against itself: such a {rule.kind} rule cannot fail"
+        raise InputError(what, where=where, hint="name another arm as `over`, or as `arm`")

@@ -8,13 +8,10 @@ import msgspec
 
 from pipeline.records.quality import HeadQuality, Quality
 from pipeline.records.verdict import JudgedRule, RuleResult
-from pipeline.verdict.budget import BASELINE, Rule
+from pipeline.verdict.budget import BASELINE, DENSE, Rule
 from pipeline.verdict.comparable import NO_BASELINE
 from pipeline.verdict.decision import WORDS, at_least, at_most
 from pipeline.verdict.facts import Facts, Loss
-
-DENSE = "dense"
-"""What a loss is measured against unless the rule says otherwise."""
 
 
 def judge(rule: Rule, facts: Facts) -> list[JudgedRule]:

@@ -49,6 +49,50 @@ def test_a_rule_that_says_nothing_is_refused_with_its_number(rule, words):
     assert "gate rule 2" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"kind": "latency", "over": "sparse", "at_most": 1.05},
+        {"kind": "latency", "arm": "sparse#2", "over": "sparse#2", "at_most": 1.05},
+        {"kind": "size", "size": "file", "over": "sparse", "at_most": 1},
+        {"kind": "energy", "over": "sparse", "at_most": 1},
+        {"kind": "quality", "over": "sparse", "drop_at_most": 0.01},
+        {"kind": "quality", "arm": "dense", "drop_at_most": 0.01},
+    ],
+)
+def test_an_arm_is_not_held_against_itself(rule):
+    with pytest.raises(InputError, match="held against itself") as caught:
+        judge(Evidence(), [LATENCY, rule])
+    assert "gate rule 2" in str(caught.value) and "next: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "field"),
+    [
+        ({**LATENCY, "drop_at_most": 0.01}, "drop_at_most"),
+        ({**LATENCY, "layers": ["fc*"]}, "layers"),
+        ({"kind": "quality", "drop_at_most": 0.01, "at_most": 1}, "at_most"),
+        ({"kind": "quality", "drop_at_most": 0.01, "quantile": "p99"}, "quantile"),
+        ({"kind": "rungs", "rung": "frozen", "at_least": 1, "over": "dense"}, "over"),
+        ({"kind": "stability", "at_least": 2}, "at_least"),
+        ({"kind": "size", "size": "file", "at_most": 9, "batch": 1}, "batch"),
+        ({"kind": "energy", "at_most": 9, "metric": "request"}, "metric"),
+    ],
+)
+def test_a_field_that_a_kind_does_not_read_is_refused(rule, field):
+    with pytest.raises(InputError, match=f"does not read `{field}`"):
+        judge(Evidence(), [rule])
+
+
+def test_fields_with_their_defaults_are_as_absent_ones():
+    from pipeline.recipe.schema import Rule as RecipeRule
+    from pipeline.verdict.budget import parse
+
+    whole = RecipeRule(kind="size", size="file", at_most=9.0).model_dump(mode="json")
+    assert "quantile" in whole and "layers" in whole
+    assert parse([whole]) == parse([{"kind": "size", "size": "file", "at_most": 9.0}])
+
+
 def test_alpha_is_checked():
     with pytest.raises(InputError, match="alpha"):
         judge(Evidence(), [], alpha=0.7)
