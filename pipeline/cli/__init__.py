@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import signal
 import sys
@@ -101,6 +103,10 @@ def group(debug: bool) -> None:
 def main(argv: list[str] | None = None) -> Any:
     """Run the command line and exit with the code that DESIGN names for what happened."""
     args = sys.argv[1:] if argv is None else list(argv)
+    if sys.stdout is None:  # closed by whoever started this: the next file that is opened would take its place
+        click.echo("sparsegate: standard output is closed\n  next: give it a file, such as > report.txt, or > /dev/null", err=True)
+        sys.exit(int(ExitCode.USAGE))
+    _write_whatever_the_encoding()
     debug = "--debug" in args
     code = _run([word for word in args if word != "--debug"], debug)
     try:
@@ -113,7 +119,7 @@ def main(argv: list[str] | None = None) -> Any:
 
 
 def _run(args: list[str], debug: bool) -> int:
-    """The exit code of a command; its errors are printed, or raised with `--debug`."""
+    """The exit code of a command; its errors are printed, with `--debug` after their traceback."""
     try:
         code = group.main(args=args, prog_name="sparsegate", standalone_mode=False)
         return code if isinstance(code, int) else int(ExitCode.PASS)
@@ -127,11 +133,29 @@ def _run(args: list[str], debug: bool) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("sparsegate: stopped", err=True)
         return 128 + signal.SIGINT
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets a message and a code
         if debug:
-            raise
+            from traceback import format_exc
+
+            click.echo(format_exc(), err=True, nl=False)
         click.echo(f"sparsegate: {_said(error)}", err=True)
         return int(error.exit_code if isinstance(error, SparsegateError) else ExitCode.STAGE)
+
+
+def _write_whatever_the_encoding() -> None:
+    """Names of layers are any Unicode; what an output's encoding lacks is escaped as JSON escapes it."""
+    codecs.register_error("sparsegate.escape", _escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="sparsegate.escape")
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """`backslashreplace` in the form of JSON: UTF-16 code units of four digits."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)), error.end
 
 
 def _said(error: Exception) -> str:

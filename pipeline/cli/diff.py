@@ -28,6 +28,7 @@ def command(sources: tuple[str, ...], arm: str, builds: tuple[int, ...], style: 
     from pipeline.records.io import encode
     from pipeline.report import differences as printed
 
+    options.open_stdin(sources)
     places = [_place(source, workspace) for source in sources]
     report = api.diff(*places, arm=arm, builds=builds) if len(places) == 2 else api.stability(*places, arm=arm, builds=builds)
     if style == "json":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,3 +25,13 @@ workspace = click.option(
 def formats(*names: str) -> Callable[[Any], Any]:
     """A `--format` option that accepts just the formats that the command has."""
     return click.option("--format", "style", type=click.Choice(names), default=names[0], show_default=True, help="Output format.")
+
+
+def open_stdin(files: Sequence[str]) -> None:
+    """Refuse `-` where there is no standard input to read.
+
+    Raises:
+        click.UsageError: `-` is among the files, and standard input is closed.
+    """
+    if "-" in files and sys.stdin is None:
+        raise click.UsageError("standard input is closed: give `-` a pipe or a file to read, or name a file")

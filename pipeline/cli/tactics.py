@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from pipeline.cli import options
+
 
 @click.command(name="tactics")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
@@ -30,6 +32,7 @@ def command(
     from pipeline.errors import ExitCode
     from pipeline.records import io
 
+    options.open_stdin(files)
     report = api.read_log(*files, onnx=onnx, build=build)
     failures, code = api.require_selected(report, patterns)
     if format_ == "json":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -157,8 +159,9 @@ def test_an_unforeseen_error_is_no_failed_rule_and_debug_shows_it_anywhere_on_th
     code, message = run(capsys, "tactics", "x.log")
     assert code == ExitCode.STAGE
     assert "ZeroDivisionError: a fault" in message and "--debug" in message
-    with pytest.raises(ZeroDivisionError):
-        main(["tactics", "x.log", "--debug"])
+    code, message = run(capsys, "tactics", "x.log", "--debug")
+    assert code == ExitCode.STAGE
+    assert "Traceback" in message and "in broken" in message and "ZeroDivisionError: a fault" in message
 
 
 @pytest.mark.parametrize("words", [["--help"], ["tactics", "recipes/samples/trt104_verbose.log"]])
@@ -211,3 +214,37 @@ def test_a_recipe_without_runs_is_told_from_a_workspace_without_runs(name, tmp_p
     code, message = run(capsys, "runs", "list", name)
     assert code == ExitCode.USAGE
     assert f"no recipe with runs is called {name!r}" in message and "recipes with runs: vit" in message
+
+
+def test_debug_shows_where_and_leaves_the_exit_code(capsys):
+    code, message = run(capsys, "--debug", "report", "nope")
+    assert code == ExitCode.USAGE
+    assert "Traceback" in message and "sparsegate: no run 'nope'" in message
+    assert "Traceback" not in run(capsys, "report", "nope")[1]
+
+
+LOG = "recipes/samples/trt104_verbose.log"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [(f"tactics {LOG} >&-", "standard output is closed"), ("tactics - <&-", "standard input is closed")],
+)
+def test_a_closed_stream_is_one_message_and_exit_code_2(line, says):
+    done = subprocess.run(["sh", "-c", f"{sys.executable} -m pipeline {line}"], stderr=subprocess.PIPE, text=True, cwd=ROOT, check=False)
+    assert done.returncode == ExitCode.USAGE, done.stderr
+    assert says in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_a_name_that_the_encoding_lacks_is_escaped_as_json_reads_it(style, tmp_path):
+    name = "caf\u00e9/\u5c42\U0001f600"
+    log = tmp_path / "b.log"
+    log.write_bytes((ROOT / LOG).read_bytes().replace(b"stage0/block3", name.encode()))
+    words = [sys.executable, "-m", "pipeline", "tactics", str(log), "--format", style]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(words, capture_output=True, cwd=ROOT, env=environment, check=False)
+    assert done.returncode == ExitCode.PASS, done.stderr
+    assert b"caf\xe9/\\u5c42" in done.stdout
+    if style == "json":
+        assert name in json.dumps(json.loads(done.stdout.decode("latin-1")), ensure_ascii=False)
