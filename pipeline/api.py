@@ -158,15 +158,14 @@ def gate(
         baseline: File of a stored baseline, for rules with `over: baseline`.
     """
     from pipeline import judging
-    from pipeline.records import io
-    from pipeline.records.baseline import Baseline
     from pipeline.records.evidence import read_evidence
+    from pipeline.verdict.baseline import read as read_baseline
 
     evidence = read_evidence(Path(folder))
     if rules is None or alpha is None:
         own_rules, own_alpha = judging.budgets_of(evidence)
         rules, alpha = own_rules if rules is None else rules, own_alpha if alpha is None else alpha
-    stored = io.read(Path(baseline), Baseline) if baseline is not None else None
+    stored = read_baseline(Path(baseline)) if baseline is not None else None
     return judging.judge(evidence, rules, alpha, stored)
 
 

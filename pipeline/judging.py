@@ -95,7 +95,7 @@ def save_baseline(evidence: Evidence, verdict: Verdict, path: Path, *, arm: str,
     new = baseline.made(name, arm, evidence, verdict, Joined(evidence, verdict.alpha or 0.05))
     notes = [f"{len(new.latency)} latency figures, {len(new.quality)} quality figures, {len(new.sizes)} sizes"]
     if path.exists() and not anew:
-        new, notes = baseline.ratchet(io.read(path, Baseline), new, evidence)
+        new, notes = baseline.ratchet(baseline.read(path), new, evidence)
     io.write(path, new)
     return notes
 

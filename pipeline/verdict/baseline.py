@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from pipeline.commands import names
 from pipeline.errors import InputError
+from pipeline.records import io
 from pipeline.records.baseline import Baseline, BaselineLatency, BaselineQuality
 from pipeline.records.evidence import Evidence
 from pipeline.records.measurement import Estimate, Measurement
@@ -37,6 +41,33 @@ def checked_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise InputError(f"{name!r} cannot name a baseline", where="--baseline", hint="use letters, digits, `.`, `_` and `-`, at most 64")
     return name
+
+
+def read(path: Path) -> Baseline:
+    """A stored baseline with figures that can be compared.
+
+    Raises:
+        InputError: the file cannot be read, or holds a figure that no run can have; names the figure.
+    """
+    found = io.read(path, Baseline)
+    for name, value, least in _figures(found):
+        if value is not None and not (math.isfinite(value) and (value > 0 or value == least)):
+            kept = "git keeps earlier states of the file; `gate RUN --save-baseline NAME --replace` makes it anew"
+            raise InputError(f"{name} is {value:g}: no run has such a figure", where=str(path), hint=kept)
+    return found
+
+
+def _figures(baseline: Baseline) -> Iterator[tuple[str, float | None, float | None]]:
+    """Each figure with where it stands, and 0 where that is possible."""
+    estimates = {f"latency[{at}].estimate": one.estimate for at, one in enumerate(baseline.latency)}
+    for place, estimate in {**estimates, **{f"energy[{shape}]": one for shape, one in baseline.energy.items()}}.items():
+        for field in ("value", "low", "high", "confidence"):
+            yield f"{place}.{field}", getattr(estimate, field), None
+    for at, head in enumerate(baseline.quality):
+        yield f"quality[{at}].value", head.value, 0
+        yield f"quality[{at}].n", head.n, None
+    for size, count in baseline.sizes.items():
+        yield f"sizes[{size}]", count, None
 
 
 def made(name: str, arm: str, evidence: Evidence, verdict: Verdict, statistics: Statistics) -> Baseline:

@@ -95,6 +95,40 @@ def test_how_a_baseline_is_stored_needs_one_to_store(bench, made_samples, capsys
     assert "needs --save-baseline NAME" in refused(capsys, folder, *options)
 
 
+@pytest.mark.parametrize(
+    ("section", "key", "field", "value"),
+    [
+        ("latency", 0, "value", -4.0),
+        ("latency", 0, "low", 0.0),
+        ("latency", 0, "confidence", -1.0),
+        ("sizes", "file", None, 0),
+        ("sizes", "file", None, -900),
+        ("quality", 0, "value", -0.9),
+        ("quality", 0, "n", 0),
+    ],
+)
+def test_a_baseline_with_a_figure_that_no_run_has_is_refused_with_its_place(
+    bench, made_samples, made_predictions, capsys, section, key, field, value
+):
+    both = {arm: made_predictions() for arm in ("sparse", "dense")}
+    rules = [{"kind": "latency", "over": "baseline", "at_most": 1.05}]
+    folder = bench.run(bench.evidence(samples=made_samples(ARMS), predictions=both), RULES)
+    assert gate(folder, "--save-baseline", "v1").exit_code == 0
+    path = folder.parents[2] / "baselines" / "v1.json"
+    document = json.loads(path.read_text())
+    holder, at = (document[section], key) if field is None else (document[section][key], field)
+    holder = holder["estimate"] if section == "latency" else holder
+    holder[at] = value
+    path.write_text(json.dumps(document))
+    edited = path.read_bytes()
+    for options in (("--baseline", "v1"), ("--save-baseline", "v1")):
+        message = refused(capsys, folder, *options)
+        assert f"{section}[{key}]" in message and f"is {value:g}" in message and str(path) in message
+    assert path.read_bytes() == edited
+    bench.run(bench.evidence(samples=made_samples(ARMS), predictions=both), rules)
+    assert "no run has such a figure" in refused(capsys, folder, "--baseline", "v1")
+
+
 @pytest.mark.parametrize("option", ["--baseline", "--save-baseline"])
 def test_an_empty_name_is_no_baseline(bench, made_samples, capsys, option):
     folder = bench.run(bench.evidence(samples=made_samples(ARMS)), RULES)
