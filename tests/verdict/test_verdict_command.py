@@ -129,6 +129,28 @@ def test_a_baseline_with_a_figure_that_no_run_has_is_refused_with_its_place(
     assert "no run has such a figure" in refused(capsys, folder, "--baseline", "v1")
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "refusal"), [("low", -0.5, None), ("value", -3.0, "energy[batch=8].value is -3"), ("high", 0.0, "high is 0")]
+)
+def test_a_stored_energy_is_above_0_though_its_lower_bound_need_not_be(tmp_path, field, value, refusal):
+    from pipeline.errors import InputError
+    from pipeline.records import io
+    from pipeline.records.baseline import Baseline
+    from pipeline.records.measurement import Estimate
+    from pipeline.verdict.baseline import read
+
+    estimate = Estimate(**{"value": 3.0, "low": 2.0, "high": 8.0, "confidence": 0.9, "n": 3, field: value})
+    io.write(
+        tmp_path / "b.json", Baseline(name="b", arm="sparse", recipe="r", run="r/1", backend="x", device="d", energy={"batch=8": estimate})
+    )
+    if refusal is None:
+        assert read(tmp_path / "b.json").energy["batch=8"] == estimate
+    else:
+        with pytest.raises(InputError) as caught:
+            read(tmp_path / "b.json")
+        assert refusal in str(caught.value)
+
+
 @pytest.mark.parametrize("option", ["--baseline", "--save-baseline"])
 def test_an_empty_name_is_no_baseline(bench, made_samples, capsys, option):
     folder = bench.run(bench.evidence(samples=made_samples(ARMS)), RULES)
