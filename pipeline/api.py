@@ -35,10 +35,19 @@ def read_log(*sources: str | Path, onnx: str | Path | None = None, build: int | 
         sources: Files, folders, or `-` for stdin; what each is, is told by its content.
         onnx: Model whose node names the fused layer names are joined to.
         build: The build that a layer-info, profile or times file belongs to where that is not evident.
+
+    Raises:
+        InputError: a source cannot be read, or there is no such build.
     """
     from pipeline import tactics
+    from pipeline.errors import InputError
 
-    return tactics.read([str(source) for source in sources], onnx_nodes=_node_names(onnx) if onnx else None, build=build)
+    report = tactics.read([str(source) for source in sources], onnx_nodes=_node_names(onnx) if onnx else None, build=build)
+    ids = [one.id for one in report.builds]
+    if build is not None and build not in ids:
+        known = f"the builds are {', '.join(map(str, ids))}" if ids else "leave --build out: these sources hold no build"
+        raise InputError(f"there is no build {build}", where="--build", hint=known)
+    return report
 
 
 def require_selected(report: TacticReport, patterns: Sequence[str]) -> tuple[list[Unmet], ExitCode]:

@@ -58,6 +58,9 @@ class Plan:
         for option, name in (("--from", self.first), ("--until", self.last), *(("--force", name) for name in sorted(self.force))):
             if name is not None and name not in ORDER:
                 raise InputError(f"no stage {name!r}", where=option, hint=f"stages: {', '.join(ORDER)}")
+        if self.first and self.last and ORDER.index(self.first) > ORDER.index(self.last):
+            what = f"the run would stop after {self.last} before it comes to {self.first}"
+            raise InputError(what, where="--from, --until", hint=f"--until {self.first} or a later stage: {', '.join(ORDER)}")
         end = ORDER.index(self.last) + 1 if self.last else len(ORDER)
         self.stages = ORDER[ORDER.index(enters_at) : end]
 
