@@ -12,6 +12,9 @@ from pipeline.verdict.facts import Facts
 
 TOLERANCE = 1e-6
 """A baseline's confidence is rounded."""
+COUNTERLESS = frozenset({"onnxruntime"})
+"""Backends that count energy on no device: a processor's counters need its administrator."""
+NEEDS_COUNTER = "leave the energy rule out here, or build with TensorRT for a device that counts its energy"
 
 
 def size(rule: Rule, facts: Facts) -> list[JudgedRule]:
@@ -82,19 +85,22 @@ def _energy(rule: Rule, shape: str, facts: Facts) -> JudgedRule:
     elif rule.over is not None:
         other = _millijoules(facts, rule.over, shape)
     if found is None or (rule.over is not None and other is None):
-        missing = rule.arm if found is None else rule.over
-        return _energy_row(
-            rule,
-            shape,
-            f"no energy of {missing} was measured at {shape}",
-            "energy is read from the device's own counter, in the time that measure.energy_seconds gives it: see what was not observed",
-        )
+        return _energy_row(rule, shape, *_unmetered(facts, rule.arm if found is None else str(rule.over), shape))
     unfit = _unfit(rule, facts, [found, *([other] if other is not None else [])])
     if unfit is not None:
         return _energy_row(rule, shape, *unfit)
     estimate = comparable.ratio_of(found, other) if other is not None else found
     outcome = at_most(estimate.low, estimate.high, rule.at_most)
     return _energy_row(rule, shape, WORDS[outcome], None, outcome, estimate, facts.alpha)
+
+
+def _unmetered(facts: Facts, arm: str, shape: str) -> tuple[str, str]:
+    """Why there is no energy, and what would help."""
+    why = f"no energy of {arm} was measured at {shape}"
+    conditions = facts.evidence.measure.conditions if facts.evidence.measure else None
+    if arm != BASELINE and conditions is not None and (conditions.backend in COUNTERLESS or "energy" in conditions.unobserved):
+        return f"{why}: the backend {conditions.backend} on {conditions.device} counts none", NEEDS_COUNTER
+    return why, "energy is read from the device's own counter, in the time that measure.energy_seconds gives it: see what was not observed"
 
 
 def _unfit(rule: Rule, facts: Facts, estimates: list[Estimate]) -> tuple[str, str] | None:

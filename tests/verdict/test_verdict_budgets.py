@@ -175,6 +175,22 @@ def test_energy_where_it_was_measured(bench):
     assert "error of 0.25 per bound" in looser.why
 
 
+@pytest.mark.parametrize(
+    ("conditions", "counts_none"),
+    [
+        (Conditions(backend="onnxruntime", device="a processor"), True),
+        (Conditions(backend="trtexec", device="an Orin", unobserved=["clocks", "energy"]), True),
+        (Conditions(backend="tensorrt", device="an A30", unobserved=["energy: other processes used the GPU"]), False),
+        (Conditions(backend="tensorrt", device="an A30"), False),
+    ],
+)
+def test_an_energy_rule_names_the_backend_that_counts_none(bench, conditions, counts_none):
+    row = judge(bench.evidence(conditions=conditions), [{"kind": "energy", "over": "dense", "at_most": 0.9}]).rules[0]
+    assert row.outcome == "inconclusive"
+    assert (f"the backend {conditions.backend} on {conditions.device} counts none" in row.why) is counts_none
+    assert ("device that counts its energy" in row.needs) is counts_none
+
+
 def test_the_whole_counts_its_errors(bench, made_samples, made_predictions):
     evidence = bench.evidence(samples=made_samples(ARMS), predictions={a: made_predictions() for a in ("sparse", "dense")})
     verdict = judge(evidence, [LATENCY, {"kind": "quality", "drop_at_most": 0.02}, {"kind": "size", "size": "file", "at_most": 1}])
