@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -83,8 +84,9 @@ class Walk:
         self.end = lines.ends[at].tolist()
         self.width = lines.width
         winners = lines.choices(block, at, kinds[at] == CHOSE, CHOSE_HEAD)
-        self.items = zip(self.kinds, self.at, self.reached, self.start, self.end, winners)
-        """Goes on behind the line that was read the slow way."""
+        lines_of = zip(self.kinds, self.at, self.reached, self.start, self.end, winners)
+        self.items = chain(lines_of, [(SLOW, self.last, self.total, 0, 0, None)])
+        """Goes on behind the line that was read the slow way; the last one is the end, which reaches all timed tactics."""
 
     def run(self) -> int:
         """Take all lines; returns how many were read: fewer than all where a build ended, or where the rest must be looked at anew."""
@@ -173,16 +175,6 @@ class Walk:
             elif kind != FASTEST or layer == NONE:
                 break
             index += 1
-        else:
-            reached = self.total
-            if reached + offset != cursor:
-                if layer == IGNORED:
-                    ignored.append((cursor - offset, reached))
-                    offset = cursor - reached
-                elif not is_open:
-                    extend((layer, format_, cursor, first + int(self.timed.line[cursor - offset]), 0, 0))
-                    is_open = True
-                cursor = reached + offset
         tables.at, tables.open, tables.cursor = (costs, layer, format_), is_open, cursor
         if cursor - offset != moved or self.kinds[begun:index].count(FASTEST) < index - begun:
             tables.part()
