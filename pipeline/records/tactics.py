@@ -1,4 +1,7 @@
-"""The tactic report: eligible, timed and selected by layer, each with its evidence. Public: other tools read it."""
+"""The tactic report: eligible, timed and selected by layer, each with its evidence. Public: other tools read it.
+
+What a report has thousands of is `gc=False`: it can be in no cycle, and tracing it would cost a tenth of reading a log.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ class Pass(Part, frozen=True, kw_only=True):
     selected: list[str] = []
 
 
-class Tactic(Part, frozen=True, kw_only=True):
+class Tactic(Part, frozen=True, kw_only=True, gc=False):
     """The tactic that the engine runs for a layer."""
 
     name: str | None
@@ -47,14 +50,14 @@ class Tactic(Part, frozen=True, kw_only=True):
     how: Literal["engine-dump", "layer-info", "choice"]
 
 
-class BestTime(Part, frozen=True, kw_only=True):
+class BestTime(Part, frozen=True, kw_only=True, gc=False):
     """The fastest timed tactic of one class."""
 
     ms: float
     format: str | None
 
 
-class Best(Part, frozen=True, kw_only=True):
+class Best(Part, frozen=True, kw_only=True, gc=False):
     """Fastest tactic per class; comparable only within one format combination."""
 
     sparse: BestTime | None
@@ -62,7 +65,7 @@ class Best(Part, frozen=True, kw_only=True):
     comparable: bool
 
 
-class Candidates(Part, frozen=True, kw_only=True):
+class Candidates(Part, frozen=True, kw_only=True, gc=False):
     """Timed tactics by class, over all format combinations."""
 
     sparse: int
@@ -70,14 +73,14 @@ class Candidates(Part, frozen=True, kw_only=True):
     unknown: int
 
 
-class Reason(Part, frozen=True, kw_only=True):
+class Reason(Part, frozen=True, kw_only=True, gc=False):
     """Why a layer stands as it does: a code of `codes` with this layer's figures."""
 
     code: str
     text: str
 
 
-class Evidence(Part, frozen=True, kw_only=True):
+class Evidence(Part, frozen=True, kw_only=True, gc=False):
     """Where a statement comes from."""
 
     rung: str
@@ -87,7 +90,7 @@ class Evidence(Part, frozen=True, kw_only=True):
     kind: str
 
 
-class TacticLayer(Part, frozen=True, kw_only=True):
+class TacticLayer(Part, frozen=True, kw_only=True, gc=False):
     """One engine layer."""
 
     id: str

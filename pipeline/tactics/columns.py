@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,6 +14,11 @@ SIZES = (8, 9, 7, 10, 6, 5, 4, 3)
 """Characters of a time, the commonest first; other lengths go the slow way."""
 
 
+def word(text: bytes) -> np.uint64:
+    """Up to eight bytes as one little-endian number."""
+    return np.uint64(int.from_bytes(text, "little"))
+
+
 def _repeat(byte: int) -> np.uint64:
     return np.uint64(int.from_bytes(bytes([byte]) * 8, "little"))
 
@@ -22,19 +26,15 @@ def _repeat(byte: int) -> np.uint64:
 _MASKS = np.array([(1 << (8 * k)) - 1 for k in range(9)], np.uint64)
 _POWERS = 10.0 ** np.arange(16)
 _ZEROS, _TOP, _LOW4, _OVER9, _GAP = _repeat(0x30), _repeat(0x80), _repeat(0x0F), _repeat(0x76), np.uint64(0x27)
+_PLACE_OF_ONE = word(bytes(range(7, -1, -1)))
+"""Times one set flag of eight: the place of the flag in the topmost byte."""
 _PAIRS, _QUADS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
 _EVERY4 = np.uint64(0x000000FF000000FF)
-_GRAPHIC = re.compile(rb"[!-~]+")
 WINDOW = 192
 """Bytes of the longest text that is looked at together with others."""
 _LAST = np.tril(np.full((WINDOW + 1, WINDOW), 255, np.uint8), -1)[:, ::-1].copy().view(np.uint64)
 """By length: the mask of the last so many bytes of a window."""
 _HEX_DIGIT = np.array([chr(byte) in "0123456789abcdefABCDEF" for byte in range(256)])
-
-
-def word(text: bytes) -> np.uint64:
-    """Up to eight bytes as one little-endian number."""
-    return np.uint64(int.from_bytes(text, "little"))
 
 
 def _lead(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -77,7 +77,17 @@ class Scratch:
         held = self.bytes[: size + len(PAD)]
         held[:size] = np.frombuffer(block, np.uint8)
         held[size:] = 0
-        return held, np.flatnonzero(np.equal(held[:size], 10, out=self.flags[:size]))
+        return held, _places(np.equal(held[: size + -size % 8], ord("\n"), out=self.flags[: size + -size % 8]))
+
+
+def _places(flags: np.ndarray) -> np.ndarray:
+    """Indices of the set ones of a multiple of eight flags: eight at a time, since most eights of a log have no line feed."""
+    eights = flags.view(np.uint64)
+    at = np.flatnonzero(eights != 0)
+    set_ = eights[at]
+    if np.count_nonzero(flags) > len(at):
+        return np.flatnonzero(flags)
+    return at * 8 + ((set_ * _PLACE_OF_ONE) >> np.uint64(56)).astype(np.int64)
 
 
 class Lines:
@@ -113,20 +123,21 @@ class Lines:
         return found
 
     def texts(self, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Texts as rows.
+        """Texts as rows, as wide as the longest of them, but at most WINDOW.
 
         Args:
             start: int64 [n], where each begins in the block.
             end: int64 [n], where it ends.
 
         Returns:
-            uint64 [n, WINDOW / 8], zeros before each text; and bool [n], whether the row is the whole text: not so where it
-            is longer, or ends too near to the block's beginning.
+            uint64 [n, width / 8], zeros before each text; and bool [n], whether the row is the whole text: not so where it
+            is longer than WINDOW, or ends too near to the block's beginning.
         """
-        every = np.ndarray((len(self.bytes) - WINDOW,), f"V{WINDOW}", self.bytes.data, strides=(1,))
         size = end - start
-        rows = every[np.maximum(end - WINDOW, 0)].view("<u8").reshape(len(end), WINDOW // 8)
-        return rows & _LAST.take(np.clip(size, 0, WINDOW), 0), (size <= WINDOW) & (end >= WINDOW)
+        width = min(WINDOW, -int(size.max(initial=8)) // 8 * -8)
+        every = np.ndarray((len(self.bytes) - width,), f"V{width}", self.bytes.data, strides=(1,))
+        rows = every[np.maximum(end - width, 0)].view("<u8").reshape(len(end), width // 8)
+        return rows & _LAST[:, WINDOW // 8 - width // 8 :].take(np.clip(size, 0, width), 0), (size <= width) & (end >= width)
 
     def keyed(self, keys: Mapping[bytes, int]) -> np.ndarray:
         """uint8 [lines]: the value of the key of eight bytes with which the message begins; 0 where it is none."""
@@ -175,6 +186,14 @@ class Lines:
         found: np.ndarray = at[good & ((self.at(head - 9)) == word(b"seconds."))]
         return found
 
+    def holding(self, at: np.ndarray, text: bytes) -> np.ndarray:
+        """Which of the positions have this text: bool."""
+        found = np.ones(len(at), bool)
+        for i in range(0, len(text), 8):
+            piece = text[i : i + 8]
+            found &= (self.at(at + i) & _MASKS[len(piece)]) == word(piece)
+        return found
+
     def _sizes(self, at: np.ndarray) -> np.ndarray:
         """How many characters follow the ` Time: ` near each line's end; 0 where there is none."""
         ends = self.ends[at]
@@ -221,27 +240,3 @@ class Lines:
         high, ok = self._half(at)
         low, also = self._half(at + 8)
         return (high << np.uint64(32)) | low, ok & also
-
-    def choices(self, block: bytes, at: np.ndarray, mask: np.ndarray, head: bytes) -> list[int | None]:
-        """For each line of `at`, the id with which it ends; None outside the mask or where it is not exactly `head`, a word and an id."""
-        found: list[int | None] = [None] * len(at)
-        picked = np.flatnonzero(mask)
-        if not len(picked):
-            return found
-        lines = at[picked]
-        start, end = self.starts[lines] + self.width, self.ends[lines]
-        found_ids, ok = self.ids(end - ID_DIGITS)
-        begin, before = start + len(head), end - ID_DIGITS - len(" Tactic: 0x")
-        ok &= (self.at(before) == word(b" Tactic:")) & (self.at(before + 3) == word(b"ctic: 0x")) & (before > begin)
-        for i in range(0, len(head), 8):
-            piece = head[i : i + 8]
-            ok &= (self.at(start + i) & _MASKS[len(piece)]) == word(piece)
-        words: dict[bytes, bool] = {}
-        for index, id_, good, a, b in zip(picked.tolist(), found_ids.tolist(), ok.tolist(), begin.tolist(), before.tolist()):
-            if not good:
-                continue
-            text = block[a:b]
-            if text not in words:
-                words[text] = _GRAPHIC.fullmatch(text) is not None
-            found[index] = id_ if words[text] else None
-        return found

@@ -69,7 +69,7 @@ class Combinations:
         # one entry per timed tactic; the kernel's number is -1 where its name is not known
         self.kernel, self.ms, self.id, self.line = array("i"), array("d"), array("Q"), array("I")
         # runners by stretches of timed tactics: the first one of each stretch, and its runner
-        self.stretch, self.runner = array("I", [0]), array("H", [0])
+        self.stretch, self.runner = array("I", [0]), array("I", [0])
         self.cursor = 0
         """How many timed tactics there are; a writer may have appended more."""
         self.odd_ids: dict[int, str] = {}

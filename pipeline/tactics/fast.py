@@ -14,15 +14,16 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pipeline.tactics.actions import Actions
 from pipeline.tactics.columns import WINDOW, Lines, Scratch
 from pipeline.tactics.forms import find_form
 from pipeline.tactics.lines import TORN_SIGNS, torn
-from pipeline.tactics.named import NEW, NO_NAME, NOT_ONE, Kernels
+from pipeline.tactics.lookup import NEW, Lookup
 from pipeline.tactics.prefixes import head
 from pipeline.tactics.sparsity import CUT_FROM_LINES, Widths
 from pipeline.tactics.tables import Tables
 from pipeline.tactics.timed import CHOSE, DASHES, EQUALS, FASTEST, NOTHING, SLOW, STARS, TACTIC, TIME, Timed, decode, named_before
-from pipeline.tactics.walk import Actions, Walk
+from pipeline.tactics.walk import Walk
 
 KEYS = {
     b"Tactic N": TACTIC,
@@ -38,6 +39,8 @@ KEYS = {
 _SAMPLE = re.compile(rb"-{9,} Timing Runner: |={9,} Computing costs for ")
 _GRAPHIC = re.compile(rb"[!-~]+")
 _TORN = re.compile("|".join(map(re.escape, TORN_SIGNS)).encode())
+NO_NAME, NOT_ONE = -1, -2
+"""Numbers of kernels' names: no name or a damaged one; text of two lines in one, which is no name."""
 _MEMO = 200_000
 
 SlowWay = Callable[[int, bytes, bool], None]
@@ -79,10 +82,14 @@ class FastWay:
         self.hot: Hot | None = None
         self.widths = Widths()
         """Of the lines that were seen here."""
-        self.actions = Actions()
         self._scratch = Scratch()
-        self.kernels = Kernels(Tables())
+        self._know(Tables())
         self._layers: dict[bytes, bool] = {}
+
+    def _know(self, tables: Tables) -> None:
+        """Numbers of names are kept for one build's tables."""
+        self.actions = Actions(tables)
+        self.kernels = Lookup(lambda name: NOT_ONE if b" " in name else tables.kernel_number(name.decode("utf-8", "replace")))
 
     def learn(self, block: bytes) -> bool:
         """Whether the block has a prefix that this way can read behind."""
@@ -103,8 +110,8 @@ class FastWay:
         tables = self.tables()
         if tables is None:
             return 0, 0
-        if tables is not self.kernels.tables or len(self.actions.memo) > _MEMO:  # numbers of names are kept for one build's tables
-            self.kernels, self.actions = Kernels(tables), Actions()
+        if tables is not self.actions.tables or max(len(self.actions), len(self.kernels.numbers)) > _MEMO:
+            self._know(tables)
         lines = Lines(block, self.hot.width, self.hot.tail, self._scratch)
         self._see_widths(block, lines, first)
         kinds = _classify(block, lines)[:-1]
@@ -146,18 +153,13 @@ class FastWay:
                 self._layers[layer] = known
         return known and (kernel in self.kernels.numbers or _GRAPHIC.fullmatch(kernel) is not None)
 
-    def move(self, tables: Tables, timed: Timed, since: int, until: int, ignored: list[tuple[int, int]], first: int) -> None:
-        """Append a stretch of the block's timed tactics to the tables' columns, but for those of reformats."""
-        if since == until:
-            return
-        keep = np.ones(until - since, bool)
-        for a, b in ignored:
-            keep[a - since : b - since] = False
+    def move(self, tables: Tables, timed: Timed, since: int, keep: np.ndarray, first: int) -> None:
+        """Append timed tactics of the block, from `since` on, to the tables' columns: those of the mask `keep`."""
         at = np.flatnonzero(keep) + since
         begin = len(tables.id)
         if timed.odd:
             tables.odd_ids.update((begin + place, timed.odd[i]) for place, i in enumerate(at.tolist()) if i in timed.odd)
-        cut = at if ignored else slice(since, until)
+        cut = slice(since, since + len(keep)) if len(at) == len(keep) else at
         tables.kernel.frombytes(np.maximum(timed.kernel[cut], NO_NAME).tobytes())
         tables.ms.frombytes(timed.ms[cut].tobytes())
         tables.id.frombytes(timed.id[cut].tobytes())
@@ -199,7 +201,9 @@ def _torn(block: bytes, lines: Lines, at: np.ndarray) -> list[int]:
 
 def _bracketed(rows: np.ndarray) -> np.ndarray:
     """Indices of the rows of text that hold `[T`, or `]` and `[` with a character between."""
-    text = rows.view(np.uint8).reshape(-1)
-    opens = text == ord("[")
-    before, after = opens[:-1] & (text[1:] == ord("T")), opens[2:] & (text[:-2] == ord("]"))
-    return np.concatenate((np.flatnonzero(before), np.flatnonzero(after))) // WINDOW
+    width = rows.shape[1] * 8
+    text = np.pad(rows.reshape(-1).view(np.uint8), (2, 1))
+    opens = np.flatnonzero(text == ord("["))
+    opens = opens[(text[opens + 1] == ord("T")) | (text[opens - 2] == ord("]"))]
+    found: np.ndarray = (opens - 2) // width
+    return found

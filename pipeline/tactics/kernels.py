@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -45,6 +46,7 @@ KERNEL_ROWS: tuple[KernelRow, ...] = (
 _COMPILED = tuple((re.compile(row.pattern, re.IGNORECASE), row.says) for row in KERNEL_ROWS)
 
 
+@lru_cache(maxsize=4096)
 def classify(kernel_name: str | None) -> TacticClass:
     """The class of a tactic by its kernel's name; `unknown` where the name does not tell.
 

@@ -99,7 +99,7 @@ def leaves(name: str) -> list[str]:
 
 def profile_of(name: str) -> tuple[str, int | None]:
     """The name without TensorRT's ` [profile N]` suffix, and N."""
-    match = _PROFILE.search(name)
+    match = _PROFILE.search(name) if name.endswith("]") else None
     return (name[: match.start()], int(match.group(1))) if match else (name, None)
 
 

@@ -15,7 +15,7 @@ MAX_COMPARED = 64
 """Passes that one pass is compared with: no build prints so many that overlap, and a damaged file must not cost their square."""
 
 
-class Vote(msgspec.Struct, frozen=True):
+class Vote(msgspec.Struct, frozen=True, gc=False):
     """What one message says of one layer."""
 
     rung: Rung

@@ -147,11 +147,13 @@ class LogFile:
         at = 0
         while at < len(block):
             if fast is not None and self._tables() is not None and not self.joiner.waiting and len(block) - at > FAST_REST_BYTES:
-                lines, size = fast.read(block[at : self._until(block, at)], self.line)
+                part = block[at : self._until(block, at)]
+                lines, size = fast.read(part, self.line)
                 self.line += lines
                 at += size
                 if lines:
-                    self._span = max(FAST_SPAN_BYTES, 2 * size)
+                    whole = part.find(b"\n", size) == len(part) - 1
+                    self._span = max(self._span if whole else FAST_SPAN_BYTES, 2 * size)
                     continue
             end = block.index(b"\n", at)
             if fast is not None and self.joiner.waiting and begins(block[at:end].decode("utf-8", "replace")):

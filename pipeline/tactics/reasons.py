@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 
@@ -65,6 +66,7 @@ def _elsewhere(case: Case) -> tuple[float, str | None, str | None] | None:
     return ms, case.format_of(row), case.format_of(times.final_row)
 
 
+@lru_cache(maxsize=4096)
 def precision_of(format_: str | None) -> str | None:
     """The first data type of a format combination."""
     match = _PRECISION.search(format_ or "")

@@ -248,7 +248,7 @@ def pair_up(lists: Iterable[Listed]) -> list[Pair]:
 def read_lists(log: HasLists, widths: Widths) -> tuple[list[Listed], list[Truncated]]:
     """A build's summary messages, read; and those whose wording breaks off."""
     for raw in log.lists:
-        read_list(raw, widths)  # learns widths that shorter messages cannot show
+        _join(raw, widths)  # learns widths that shorter messages cannot show
     lists, unread = [], []
     for raw in log.lists:
         listed = read_list(raw, widths)

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from pipeline.tactics.columns import ID_DIGITS, Lines, word
-from pipeline.tactics.named import NEW
+from pipeline.tactics.lookup import NEW
 
 (SLOW, TACTIC, TIME, STARS, DASHES, EQUALS, CHOSE, FASTEST, NOTHING) = range(9)
 """Kinds of line."""

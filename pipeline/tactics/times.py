@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from pipeline.records.tactics import Best, BestTime, Candidates, Tactic
@@ -84,13 +86,10 @@ def _final(layer: _Layer, final_id: str | None, final_name: str | None) -> tuple
         return None
 
     tables, winner = layer.tables, layer.condensed.winner
-    wanted = None if final_id is None else number_of(final_id)
-
-    def fits(index: int) -> bool:
-        return tables.kernel_at(index) == final_name if wanted is None else tables.id[index] == wanted
-
-    found = [(index, row) for row in layer.rows if (index := winner[row]) != ABSENT and fits(index)]
-    found = found or [(i, row) for row in layer.rows for i in tables.span(row) if fits(i)]
+    of: Sequence[int] = tables.kernel if final_id is None else tables.id
+    wanted = tables.kernels.numbers.get(final_name or "") if final_id is None else number_of(final_id)
+    found = [(index, row) for row in layer.rows if (index := winner[row]) != ABSENT and of[index] == wanted]
+    found = found or [(i, row) for row in layer.rows for i in tables.span(row) if of[i] == wanted]
     return min(found, key=lambda pair: layer.ms(pair[0])) if found else None
 
 

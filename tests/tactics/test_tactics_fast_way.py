@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline import tactics
 from pipeline.records import io
-from pipeline.tactics import condense, reader
+from pipeline.tactics import condense, reader, walk
 from pipeline.tactics.columns import Lines
 from pipeline.tactics.fast import _torn
 from pipeline.tactics.inputs import Opened
@@ -24,10 +24,12 @@ SKIPPED = [
 ]
 
 
-def read_both(path, monkeypatch):
+def read_all_ways(path, monkeypatch):
+    """The fast way with its lines of structure together and one by one, and the slow way."""
     found = []
-    for limit in (0, 1 << 60):
+    for limit, together_from in ((0, 1), (0, 1 << 60), (1 << 60, 1)):
         monkeypatch.setattr(reader, "FAST_FROM_BYTES", limit)
+        monkeypatch.setattr(walk, "TOGETHER_FROM", together_from)
         monkeypatch.setattr(reader, "FAST_REST_BYTES", 0)
         monkeypatch.setattr(reader, "FAST_SPAN_BYTES", 3000)
         with Opened(str(path)) as opened:
@@ -36,6 +38,20 @@ def read_both(path, monkeypatch):
             ([list(build.tables.combinations()) for build in log.builds], io.encode(tactics.read([str(path)])), log.fast is not None)
         )
     return found
+
+
+def assert_alike(path, monkeypatch):
+    together, alone, slow = read_all_ways(path, monkeypatch)
+    assert together[-1]
+    assert not slow[-1]
+    assert together == alone
+    assert together[:-1] == slow[:-1]
+    return together[0]
+
+
+def assert_lines_alike(path, lines, monkeypatch):
+    path.write_bytes("\n".join([*lines, ""]).encode())
+    assert_alike(path, monkeypatch)
 
 
 @settings(
@@ -88,11 +104,11 @@ def test_both_ways_give_the_same_report(tmp_path_factory, version, prefix, seed,
     path = tmp_path_factory.mktemp("both") / "build.log"
     path.write_text("\n".join(lines) + "\n")
     with pytest.MonkeyPatch.context() as monkeypatch:
-        (fast, fast_report, used), (slow, slow_report, not_used) = read_both(path, monkeypatch)
-    assert not not_used
-    assert used or damage != "nothing"
-    assert fast == slow
-    assert fast_report == slow_report
+        together, alone, slow = read_all_ways(path, monkeypatch)
+    assert not slow[-1]
+    assert together[-1] or damage != "nothing"
+    assert together == alone
+    assert together[:-1] == slow[:-1]
 
 
 def test_times_and_ids_are_decoded_as_python_reads_them():
@@ -135,9 +151,7 @@ def test_a_skipped_tactic_is_counted_again_when_others_were_timed_between(tmp_pa
     lines[timed[3] + 1 : timed[3] + 1] = SKIPPED[1:]
     path = tmp_path / "build.log"
     path.write_text("\n".join(lines) + "\n")
-    (_, fast, used), (_, slow, _) = read_both(path, monkeypatch)
-    assert used
-    assert fast == slow
+    assert_alike(path, monkeypatch)
     assert tactics.read([str(path)]).builds[0].skipped_tactics == 2
 
 
@@ -149,10 +163,8 @@ def test_names_are_told_apart_where_ids_do_not(tmp_path, monkeypatch):
     rows.append(">>>>>>>>>>>>>>> Chose Runner Type: CaskConvolution Tactic: 0x0000000000000000")
     path = tmp_path / "build.log"
     path.write_text("".join(f"[02/03/2026-04:05:06] [V] [TRT] {line}\n" for line in rows * 3))
-    (fast, fast_report, used), (slow, slow_report, _) = read_both(path, monkeypatch)
-    assert used
-    assert (fast, fast_report) == (slow, slow_report)
-    assert [timing.kernel for timing in fast[0][0].timings] == names * 3
+    builds = assert_alike(path, monkeypatch)
+    assert [timing.kernel for timing in builds[0][0].timings] == names * 3
 
 
 KINDS = ["Autotuning format", "Timing Runner", "Tactic Name: ", "Chose Runner", "Computing costs", "Fastest Tactic", "Skipping"]
@@ -165,13 +177,6 @@ def one_of_each(lines):
     return found
 
 
-def assert_alike(path, lines, monkeypatch):
-    path.write_bytes("\n".join([*lines, ""]).encode())
-    (fast, fast_report, used), (slow, slow_report, _) = read_both(path, monkeypatch)
-    assert used
-    assert (fast, fast_report) == (slow, slow_report)
-
-
 @pytest.mark.parametrize("mark", ["\r", "\x1b[33m", "\t"])
 def test_a_control_character_inside_a_line_is_read_alike_both_ways(tmp_path, monkeypatch, mark):
     """A carriage return tears a line in two and a colour is taken off, wherever they stand behind the prefix."""
@@ -179,7 +184,7 @@ def test_a_control_character_inside_a_line_is_read_alike_both_ways(tmp_path, mon
     for i in one_of_each(lines).values():
         begin = lines[i].index("[TRT] ") + len("[TRT] ")
         for at in [begin, begin + 35, *range(begin + 9, len(lines[i]) + 1, 31)]:
-            assert_alike(tmp_path / "build.log", [*lines[:i], lines[i][:at] + mark + lines[i][at:], *lines[i + 1 :]], monkeypatch)
+            assert_lines_alike(tmp_path / "build.log", [*lines[:i], lines[i][:at] + mark + lines[i][at:], *lines[i + 1 :]], monkeypatch)
 
 
 @pytest.mark.parametrize("cut", KINDS)
@@ -189,7 +194,7 @@ def test_two_messages_torn_into_one_line_are_read_alike_both_ways(tmp_path, monk
     kinds = one_of_each(lines)
     i = kinds[cut]
     for other in kinds.values():
-        assert_alike(tmp_path / "build.log", [*lines[:i], lines[i][:60] + lines[other], *lines[i + 1 :]], monkeypatch)
+        assert_lines_alike(tmp_path / "build.log", [*lines[:i], lines[i][:60] + lines[other], *lines[i + 1 :]], monkeypatch)
 
 
 def test_a_line_that_says_nothing_and_holds_another_is_found_at_any_place_and_length():

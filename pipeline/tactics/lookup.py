@@ -1,0 +1,100 @@
+"""Numbers for texts that come again and again, looked up for all of a block's texts together.
+
+A log of 600 MB has millions of kernels' names and runners' lines, and a few hundred different ones. The texts of a block
+are taken as rows of one array, found by a hash of the row and proven by comparing the rows; what is new or too long is
+looked up by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline.tactics.columns import WINDOW, Lines
+
+NEW = -1 << 31
+"""Not looked up yet."""
+MAX_TOGETHER = 2048
+"""Texts that are looked up together: beyond, those of the last block are kept and the others looked up anew."""
+_WORDS = WINDOW // 8
+_MIX = np.random.default_rng(0).integers(0, 1 << 64, _WORDS, np.uint64) | np.uint64(1)
+
+
+class Lookup:
+    """Numbers by text.
+
+    Args:
+        give: The number of a text that is new; a negative one, above `NEW`, says what is wrong with the text.
+        last: Behind a text with this number no new one of the block is looked at: theirs is the same.
+    """
+
+    def __init__(self, give: Callable[[bytes], int], last: int | None = None) -> None:
+        self._give, self._last = give, last
+        self.numbers: dict[bytes, int] = {}
+        # one row per text, in order of the hashes
+        self._hashes, self._sizes, self._numbers = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int32)
+        self._texts = np.empty((0, _WORDS), np.uint64)
+
+    def number(self, text: bytes) -> int:
+        """The number of one text, given on first use."""
+        found = self.numbers.get(text)
+        if found is None:
+            found = self.numbers[text] = self._give(text)
+        return found
+
+    def of(self, block: bytes, lines: Lines, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """The numbers of a block's texts.
+
+        Args:
+            block: The block of `lines`.
+            lines: Its lines.
+            start: int64 [n], where each text begins in the block.
+            end: int64 [n], where it ends, behind its beginning.
+
+        Returns:
+            int32 [n].
+        """
+        texts, whole = lines.texts(start, end)
+        size, hashes = end - start, texts @ _MIX[_WORDS - texts.shape[1] :]
+        found = np.where(whole, self._known(texts, size, hashes), np.int32(NEW))
+        new = np.flatnonzero(found == NEW)
+        if not len(new):
+            return found
+        first = new[np.unique(hashes[new], return_index=True)[1]]
+        alone = np.unique(np.append(first, new[~whole[new]]))
+        self._number(found, alone, block, start, end)
+        told = alone[whole[alone] & (found[alone] >= 0)]
+        self._learn(texts[told], size[told], hashes[told], found[told])
+        again = np.flatnonzero(found == NEW)
+        found[again] = self._known(texts[again], size[again], hashes[again])
+        self._number(found, np.flatnonzero(found == NEW), block, start, end)
+        return found
+
+    def _number(self, found: np.ndarray, at: np.ndarray, block: bytes, start: np.ndarray, end: np.ndarray) -> None:
+        """Fill in the numbers of the texts at some places, in order and each by itself."""
+        for i, a, b in zip(at.tolist(), start[at].tolist(), end[at].tolist()):
+            found[i] = number = self.number(block[a:b])
+            if number == self._last:
+                behind = found[i:]
+                behind[behind == NEW] = number
+                return
+
+    def _known(self, texts: np.ndarray, sizes: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+        """The numbers of texts that came before; NEW for the others."""
+        if not len(self._hashes):
+            return np.full(len(hashes), NEW, np.int32)
+        at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+        equal = self._sizes[at] == sizes
+        width = texts.shape[1]
+        equal[np.flatnonzero(texts != self._texts[:, _WORDS - width :].take(at, 0)) // width] = False
+        return np.where(equal, self._numbers[at], np.int32(NEW))
+
+    def _learn(self, texts: np.ndarray, sizes: np.ndarray, hashes: np.ndarray, numbers: np.ndarray) -> None:
+        """Keep new rows, of different hashes."""
+        kept = slice(0 if len(self._hashes) + len(hashes) > MAX_TOGETHER else None)
+        rows = np.pad(texts, ((0, 0), (_WORDS - texts.shape[1], 0)))
+        self._hashes, first = np.unique(np.append(self._hashes[kept], hashes), return_index=True)
+        self._texts = np.concatenate((self._texts[kept], rows))[first]
+        self._sizes = np.append(self._sizes[kept], sizes)[first]
+        self._numbers = np.append(self._numbers[kept], numbers)[first]
