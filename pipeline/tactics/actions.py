@@ -22,10 +22,9 @@ _STRUCTURAL = re.compile(
     r"(?P<runner>-{9,} Timing Runner: (?P<layer>.*) \((?P<name>[^()]*)\))"
 )
 _FOR_THE_SLOW_WAY = -1
-CHOSE_HEAD = b">>>>>>>>>>>>>>> Chose Runner Type: "
+_CHOICE = re.compile(rb">{9,} Chose Runner Type: [!-~]*")
+_ODD_CHOICE = re.compile(_CHOICE.pattern + rb" Tactic: (-?\d{1,19})")
 _ID_HEAD = b" Tactic: 0x"
-_ODD_CHOICE = re.compile(rb">{9,} Chose Runner Type: [!-~]* Tactic: (-?\d{1,19})")
-_GRAPHIC = re.compile(rb"[!-~]+")
 
 
 class Actions:
@@ -44,7 +43,7 @@ class Actions:
         self.tables = tables
         self._known = array("Q")
         self._lookup = Lookup(self._add, last=_FOR_THE_SLOW_WAY)
-        self._words = Lookup(lambda word: 0 if _GRAPHIC.fullmatch(word) else _FOR_THE_SLOW_WAY)
+        self._choices = Lookup(lambda head: 0 if _CHOICE.fullmatch(head) else _FOR_THE_SLOW_WAY)
 
     def __len__(self) -> int:
         return len(self._known) // 3
@@ -74,9 +73,9 @@ class Actions:
         """
         start, end = lines.starts[at] + lines.width, lines.ends[at]
         ids, ok = lines.ids(end - ID_DIGITS)
-        begin, before = start + len(CHOSE_HEAD), end - ID_DIGITS - len(_ID_HEAD)
-        ok &= lines.holding(start, CHOSE_HEAD) & lines.holding(before, _ID_HEAD) & (before > begin)
-        ok[ok] = self._words.of(block, lines, begin[ok], before[ok]) >= 0
+        before = end - ID_DIGITS - len(_ID_HEAD)
+        ok &= lines.holding(before, _ID_HEAD) & (before > start)
+        ok[ok] = self._choices.of(block, lines, start[ok], before[ok]) >= 0
         odd: dict[int, str] = {}
         for i in np.flatnonzero(~ok).tolist():
             if match := _ODD_CHOICE.fullmatch(block, int(start[i]), int(end[i])):

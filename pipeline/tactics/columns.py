@@ -69,7 +69,7 @@ class Scratch:
         self.bytes = self.flags = np.empty(0, np.uint8)
 
     def hold(self, block: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """The block with `PAD` behind it, and where its line feeds are."""
+        """The block with `PAD` behind it, and where its control characters are: the line feeds, and hardly ever another."""
         size = len(block)
         if size + len(PAD) > len(self.bytes):
             self.bytes = np.empty(size + size // 4 + len(PAD), np.uint8)
@@ -77,17 +77,19 @@ class Scratch:
         held = self.bytes[: size + len(PAD)]
         held[:size] = np.frombuffer(block, np.uint8)
         held[size:] = 0
-        return held, _places(np.equal(held[: size + -size % 8], ord("\n"), out=self.flags[: size + -size % 8]))
+        return held, places(np.less(held[:size], ord(" "), out=self.flags[:size]))
 
 
-def _places(flags: np.ndarray) -> np.ndarray:
-    """Indices of the set ones of a multiple of eight flags: eight at a time, since most eights of a log have no line feed."""
-    eights = flags.view(np.uint64)
+def places(flags: np.ndarray) -> np.ndarray:
+    """Indices of the set flags: eight looked at together, since they are few."""
+    whole = len(flags) // 8 * 8
+    eights = flags[:whole].view(np.uint64)
     at = np.flatnonzero(eights != 0)
-    set_ = eights[at]
-    if np.count_nonzero(flags) > len(at):
+    one = eights[at]
+    if (one & (one - np.uint64(1))).any():  # two among eight
         return np.flatnonzero(flags)
-    return at * 8 + ((set_ * _PLACE_OF_ONE) >> np.uint64(56)).astype(np.int64)
+    place = ((one * _PLACE_OF_ONE) >> np.uint64(56)).astype(np.int64)
+    return np.concatenate((at * 8 + place, np.flatnonzero(flags[whole:]) + whole))
 
 
 class Lines:
@@ -101,7 +103,9 @@ class Lines:
     """
 
     def __init__(self, block: bytes, width: int, tail: bytes, scratch: Scratch | None = None) -> None:
-        self.bytes, self.ends = (scratch or Scratch()).hold(block)  # padded, so that every position below is inside
+        self.bytes, controls = (scratch or Scratch()).hold(block)  # padded, so that every position below is inside
+        character = self.bytes[controls]
+        self.ends = controls[character == ord("\n")]
         self.words = np.ndarray((len(self.bytes) - 8,), "<u8", self.bytes.data, strides=(1,))
         self.width = width
         self.starts = np.empty_like(self.ends)
@@ -113,9 +117,8 @@ class Lines:
             piece = tail[i : i + 8]
             at = self.starts + (width - len(tail) + i)
             self.hot &= (self.at(at) & _MASKS[len(piece)]) == word(piece)
-        for byte in REWRITTEN:
-            if byte in block:
-                self.hot[np.searchsorted(self.ends, np.flatnonzero(self.bytes[: len(block)] == ord(byte)))] = False
+        for byte in REWRITTEN if len(controls) > len(self.ends) else ():
+            self.hot[np.searchsorted(self.ends, controls[character == ord(byte)])] = False
 
     def at(self, positions: np.ndarray) -> np.ndarray:
         """Eight bytes at each position. One before the block wraps around to the padding, which equals no text."""
@@ -137,7 +140,8 @@ class Lines:
         width = min(WINDOW, -int(size.max(initial=8)) // 8 * -8)
         every = np.ndarray((len(self.bytes) - width,), f"V{width}", self.bytes.data, strides=(1,))
         rows = every[np.maximum(end - width, 0)].view("<u8").reshape(len(end), width // 8)
-        return rows & _LAST[:, WINDOW // 8 - width // 8 :].take(np.clip(size, 0, width), 0), (size <= width) & (end >= width)
+        rows &= _LAST[:, WINDOW // 8 - width // 8 :].take(np.clip(size, 0, width), 0)
+        return rows, (size <= width) & (end >= width)
 
     def keyed(self, keys: Mapping[bytes, int]) -> np.ndarray:
         """uint8 [lines]: the value of the key of eight bytes with which the message begins; 0 where it is none."""

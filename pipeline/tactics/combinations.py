@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 
 import msgspec
@@ -148,12 +149,12 @@ class Combinations:
         return None if number == NONE else self.formats.names[number]
 
     def rows_by_layer(self) -> dict[str, list[int]]:
-        """Combination rows of each named layer, in the order of the log."""
-        found: list[list[int]] = [[] for _ in self.layers.names]
+        """Combination rows of each named layer, in the order of the log; then the layers that have none."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
         for row, layer in enumerate(self.rows[LAYER::STRIDE]):
-            if layer < IGNORED:
-                found[layer].append(row)
-        return dict(zip(self.layers.names, found))
+            found[layer].append(row)
+        named = {self.layers.names[layer]: rows for layer, rows in found.items() if layer < IGNORED}
+        return named | {name: [] for name in self.layers.names if name not in named}
 
     def combinations(self) -> Iterator[Combination]:
         """Every table in full, those of reformats apart."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.tactics.actions import Actions
-from pipeline.tactics.columns import WINDOW, Lines, Scratch
+from pipeline.tactics.columns import WINDOW, Lines, Scratch, places
 from pipeline.tactics.forms import find_form
 from pipeline.tactics.lines import TORN_SIGNS, torn
 from pipeline.tactics.lookup import NEW, Lookup
@@ -201,9 +201,8 @@ def _torn(block: bytes, lines: Lines, at: np.ndarray) -> list[int]:
 
 def _bracketed(rows: np.ndarray) -> np.ndarray:
     """Indices of the rows of text that hold `[T`, or `]` and `[` with a character between."""
-    width = rows.shape[1] * 8
-    text = np.pad(rows.reshape(-1).view(np.uint8), (2, 1))
-    opens = np.flatnonzero(text == ord("["))
-    opens = opens[(text[opens + 1] == ord("T")) | (text[opens - 2] == ord("]"))]
-    found: np.ndarray = (opens - 2) // width
+    text = rows.reshape(-1).view(np.uint8)
+    opens = places(text == ord("["))
+    signs = (text[np.minimum(opens + 1, len(text) - 1)] == ord("T")) | (text[np.maximum(opens - 2, 0)] == ord("]"))
+    found: np.ndarray = opens[signs] // (rows.shape[1] * 8)
     return found

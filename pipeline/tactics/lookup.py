@@ -18,6 +18,8 @@ NEW = -1 << 31
 MAX_TOGETHER = 2048
 """Texts that are looked up together: beyond, those of the last block are kept and the others looked up anew."""
 _WORDS = WINDOW // 8
+_HASH_BITS = 16
+_HASH_SHIFT = np.uint64(64 - _HASH_BITS)
 _MIX = np.random.default_rng(0).integers(0, 1 << 64, _WORDS, np.uint64) | np.uint64(1)
 
 
@@ -32,9 +34,10 @@ class Lookup:
     def __init__(self, give: Callable[[bytes], int], last: int | None = None) -> None:
         self._give, self._last = give, last
         self.numbers: dict[bytes, int] = {}
-        # one row per text, in order of the hashes
-        self._hashes, self._sizes, self._numbers = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int32)
-        self._texts = np.empty((0, _WORDS), np.uint64)
+        # one row per text, the first of them for texts that are not known
+        self._texts, self._sizes, self._numbers = np.zeros((1, _WORDS), np.uint64), np.full(1, -1), np.full(1, NEW, np.int32)
+        self._row = np.zeros(1 << _HASH_BITS, np.int16)
+        """By hash; of texts with the same one the last."""
 
     def number(self, text: bytes) -> int:
         """The number of one text, given on first use."""
@@ -56,7 +59,7 @@ class Lookup:
             int32 [n].
         """
         texts, whole = lines.texts(start, end)
-        size, hashes = end - start, texts @ _MIX[_WORDS - texts.shape[1] :]
+        size, hashes = end - start, (texts @ _MIX[_WORDS - texts.shape[1] :] >> _HASH_SHIFT).astype(np.intp)
         found = np.where(whole, self._known(texts, size, hashes), np.int32(NEW))
         new = np.flatnonzero(found == NEW)
         if not len(new):
@@ -64,7 +67,7 @@ class Lookup:
         first = new[np.unique(hashes[new], return_index=True)[1]]
         alone = np.unique(np.append(first, new[~whole[new]]))
         self._number(found, alone, block, start, end)
-        told = alone[whole[alone] & (found[alone] >= 0)]
+        told = alone[whole[alone] & (found[alone] >= 0)][:MAX_TOGETHER]
         self._learn(texts[told], size[told], hashes[told], found[told])
         again = np.flatnonzero(found == NEW)
         found[again] = self._known(texts[again], size[again], hashes[again])
@@ -82,19 +85,18 @@ class Lookup:
 
     def _known(self, texts: np.ndarray, sizes: np.ndarray, hashes: np.ndarray) -> np.ndarray:
         """The numbers of texts that came before; NEW for the others."""
-        if not len(self._hashes):
-            return np.full(len(hashes), NEW, np.int32)
-        at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
-        equal = self._sizes[at] == sizes
+        at = self._row[hashes]
         width = texts.shape[1]
-        equal[np.flatnonzero(texts != self._texts[:, _WORDS - width :].take(at, 0)) // width] = False
-        return np.where(equal, self._numbers[at], np.int32(NEW))
+        found: np.ndarray = self._numbers[at]
+        found[self._sizes[at] != sizes] = NEW
+        found[np.flatnonzero(texts != self._texts[:, _WORDS - width :].take(at, 0)) // width] = NEW
+        return found
 
     def _learn(self, texts: np.ndarray, sizes: np.ndarray, hashes: np.ndarray, numbers: np.ndarray) -> None:
         """Keep new rows, of different hashes."""
-        kept = slice(0 if len(self._hashes) + len(hashes) > MAX_TOGETHER else None)
-        rows = np.pad(texts, ((0, 0), (_WORDS - texts.shape[1], 0)))
-        self._hashes, first = np.unique(np.append(self._hashes[kept], hashes), return_index=True)
-        self._texts = np.concatenate((self._texts[kept], rows))[first]
-        self._sizes = np.append(self._sizes[kept], sizes)[first]
-        self._numbers = np.append(self._numbers[kept], numbers)[first]
+        if len(self._numbers) + len(numbers) > MAX_TOGETHER:
+            self._texts, self._sizes, self._numbers = self._texts[:1], self._sizes[:1], self._numbers[:1]
+            self._row[:] = 0
+        self._row[hashes] = len(self._numbers) + np.arange(len(hashes))
+        self._texts = np.concatenate((self._texts, np.pad(texts, ((0, 0), (_WORDS - texts.shape[1], 0)))))
+        self._sizes, self._numbers = np.append(self._sizes, sizes), np.append(self._numbers, numbers)

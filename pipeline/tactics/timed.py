@@ -52,6 +52,8 @@ class Timed(msgspec.Struct):
 
     def kept(self, keep: np.ndarray) -> Timed:
         """Those of a mask."""
+        if keep.all():
+            return self
         place = (np.cumsum(keep) - 1).tolist() if self.odd else []
         odd = {place[i]: text for i, text in self.odd.items() if keep[i]}
         return Timed(self.line[keep], self.start[keep], self.end[keep], self.kernel[keep], self.id[keep], self.ms[keep], odd)
@@ -117,7 +119,7 @@ def named_before(block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, is
     kinds[at] = np.where(safe, TACTIC, SLOW)
     stay = np.ones(len(timed.line), bool)
     stay[own] = safe
-    return timed if stay.all() else timed.kept(stay)
+    return timed.kept(stay)
 
 
 def _name(block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, own: np.ndarray, is_name: IsName) -> None:
