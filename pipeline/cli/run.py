@@ -76,7 +76,7 @@ def _sweep(name: str, settings: Mapping[str, Sequence[Any]], workspace: Path, ru
     from pipeline.run.sweep import run_sweep
 
     found = run_sweep(name, settings, workspace, run_once)
-    file = folders.logs(workspace) / name / f"sweep-{folders.new_run_id()}.json"
+    file = folders.logs(workspace) / name / f"sweep-{folders.next_id(workspace)}.json"
     io.write(file, found)
     click.echo(sweep_text(found, terminal_width()), nl=False)
     click.echo(f"sweep: {file}")

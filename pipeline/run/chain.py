@@ -77,19 +77,19 @@ def execute(plan: Plan) -> Path:
     Raises:
         SparsegateError: a stage failed; run.json says which, and the stages before it are kept.
     """
-    run_id = workspace.new_run_id()
-    folder = workspace.logs(plan.workspace) / plan.recipe.recipe.name / run_id
+    folder = workspace.logs(plan.workspace) / plan.recipe.recipe.name
     try:
+        folder = workspace.new_run(plan.workspace, plan.recipe.recipe.name)
         with alive.held(folder) as process:
-            return _execute(plan, run_id, folder, process)
+            return _execute(plan, folder, process)
     except OSError as error:  # stages have errors of their own: what is left is the run's folder
         raise _unwritable(folder, error) from None
 
 
-def _execute(plan: Plan, run_id: str, folder: Path, process: RunProcess) -> Path:
+def _execute(plan: Plan, folder: Path, process: RunProcess) -> Path:
     recipe = plan.recipe
     run = Run(
-        id=run_id,
+        id=folder.name,
         recipe=recipe.recipe.name,
         recipe_path=str(recipe.path),
         recipe_text=recipe.text,

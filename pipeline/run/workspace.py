@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import secrets
+import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
 
 from pipeline.commands import in_workspace
 from pipeline.errors import InputError
+
+TICKS = 1 << 16
+"""Parts of a second that ids tell apart."""
+_SECOND = "%Y%m%dT%H%M%SZ"
 
 
 def logs(workspace: Path) -> Path:
@@ -32,13 +37,40 @@ def baseline_path(workspace: Path, name: str) -> Path:
     return workspace / "baselines" / f"{checked_name(name)}.json"
 
 
-def new_run_id() -> str:
-    """UTC time and four random hex digits: sorts by time, unique for two runs in one second."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+def next_id(workspace: Path) -> str:
+    """The id of a run that begins now: UTC time to the second, and 65536ths of that second as four hex digits.
+
+    It sorts after the id of every run that is there, also where the clock was set back since or where another machine's is ahead.
+    """
+    latest = max((_tick(path.name) for path in logs(workspace).glob("*/*")), default=0)
+    seconds, part = divmod(max(time.time_ns() * TICKS // 10**9, latest + 1), TICKS)
+    return f"{datetime.fromtimestamp(seconds, UTC):{_SECOND}}-{part:04x}"
+
+
+def _tick(run_id: str) -> int:
+    """An id as a number in the order of the ids; 0 where it is none."""
+    second, _, part = run_id.rpartition("-")
+    try:
+        return int(datetime.strptime(second, _SECOND).replace(tzinfo=UTC).timestamp()) * TICKS + int(part, 16) % TICKS
+    except ValueError:
+        return 0
+
+
+def new_run(workspace: Path, recipe: str) -> Path:
+    """Make the folder of a run that begins now; its name is the run's id, and no other run has it.
+
+    Raises:
+        OSError: the folder cannot be made.
+    """
+    while True:
+        folder = logs(workspace) / recipe / next_id(workspace)
+        with suppress(FileExistsError):  # another run began at the same time
+            folder.mkdir(parents=True)
+            return folder
 
 
 def all_runs(workspace: Path, recipe: str | None = None) -> list[Path]:
-    """Folders of the runs, oldest first."""
+    """Folders of the runs, oldest first: in the order of their ids."""
     if recipe == "":
         return []
     return sorted(
