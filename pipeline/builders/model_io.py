@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.paths import missing
 
 Shape = list[int | str | None]
 NUMPY_NAMES = {"float": "float32", "double": "float64"}
@@ -40,7 +41,7 @@ def _inputs(path: Path) -> list[Any]:
     import onnx
 
     if not path.is_file():
-        raise InputError("no such file", where=str(path))
+        raise InputError("no such file", where=str(path), hint=missing(path))
     try:
         graph = onnx.load(str(path), load_external_data=False).graph
     except Exception as error:  # noqa: BLE001 (protobuf's DecodeError and OS errors have no common base)
@@ -71,7 +72,7 @@ def copy_whole(source: Path, target: Path) -> None:
         InputError: no ONNX model, weights that are missing, or more of them than one file can hold (2 GB).
     """
     if not source.is_file():
-        raise InputError("no such file", where=str(source))
+        raise InputError("no such file", where=str(source), hint=missing(source))
     import onnx
 
     try:

@@ -24,14 +24,13 @@ class Finite(click.FloatRange):
 
 POSITIVE = Finite(min=0, min_open=True)
 SHARE = Finite(0, 0.5, min_open=True, max_open=True)
-FILE = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("models", nargs=-1, required=True, type=FILE, metavar="A [B...]")
+@click.argument("models", nargs=-1, required=True, type=options.FILE, metavar="A [B...]")
 @click.option("--backend", default="onnxruntime", show_default=True, help="What runs them.")
 @click.option("--batch", "batches", type=click.IntRange(min=1), multiple=True, default=(1,), show_default=True, help="Batch size.")
-@click.option("--inputs", type=FILE, help="Input arrays by name (.npz); random values without it.")
+@click.option("--inputs", type=options.FILE, help="Input arrays by name (.npz); random values without it.")
 @click.option("--seconds", type=POSITIVE, default=10.0, show_default=True, help="Sampling time per batch size.")
 @click.option("--warmup", type=Finite(min=0), default=10.0, show_default=True, help="Longest warm-up, seconds.")
 @click.option("--rounds", type=click.IntRange(min=8), default=20, show_default=True, help="Least number of rounds.")
@@ -40,7 +39,7 @@ FILE = click.Path(path_type=Path)
 @click.option("--arm", "arms", metavar="NAME=COMMAND", multiple=True, help="With --processes: one more arm, timed by a command.")
 @click.option("--alpha", type=SHARE, default=0.05, show_default=True, help="Error of each bound.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the order of arms.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Keep measurement.json and samples.npz here.")
+@click.option("--out", type=options.FOLDER, help="Keep measurement.json and samples.npz here.")
 @options.formats("text", "md", "json")
 def command(
     models: tuple[Path, ...],

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=options.FILE)
 @click.option("--sm", metavar="X.Y", help="Compute capability of the target, such as 8.6.")
 @click.option("--tensorrt", metavar="VERSION", help="TensorRT version of the target, such as 10.13.")
 @click.option("--typing", type=click.Choice(["strong", "weak"]), help="How the network is typed.")
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 @click.option("--batch", type=click.IntRange(min=1), metavar="N", help="estimate: size of the inputs' first axis where it is open.")
 @click.option("--shape", "shapes", metavar="NAME=AxBxC", multiple=True, callback=parse_shapes, help="estimate: shape of one input.")
 @click.option("--gpu", "gpus", metavar="NAME", multiple=True, help="estimate: a GPU of the table, such as A30; all when not given.")
-@click.option("--gpu-table", type=click.Path(path_type=Path), help="estimate: a JSON file with further GPUs.")
+@click.option("--gpu-table", type=options.FILE, help="estimate: a JSON file with further GPUs.")
 @click.option("--accumulate", type=click.Choice(["fp32", "fp16"]), help="estimate: accumulation of fp16 kernels (default fp32).")
-@click.option("--profile", type=click.Path(path_type=Path), help="estimate: trtexec's exportProfile, whose times replace the shapes.")
+@click.option("--profile", type=options.FILE, help="estimate: trtexec's exportProfile, whose times replace the shapes.")
 @click.pass_context
 def command(
     ctx: click.Context,

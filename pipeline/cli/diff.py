@@ -44,4 +44,4 @@ def _place(source: str, workspace: Path) -> str:
     """A path as it stands; else the folder of the run of that name."""
     from pipeline.run.workspace import find
 
-    return source if source.strip() and Path(source).exists() else str(find(source, workspace))
+    return source if source.strip() and Path(source).exists() else str(find(source, workspace, or_file=True))

@@ -13,7 +13,7 @@ from pipeline.cli import options
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option("--recipe", type=click.Path(path_type=Path), help="Judge by this recipe's gate section instead of the run's own.")
+@click.option("--recipe", type=options.FILE, help="Judge by this recipe's gate section instead of the run's own.")
 @click.option("--set", "overrides", metavar="a.b=c", multiple=True, help="Override a key of --recipe (repeatable).")
 @click.option("--baseline", metavar="NAME", help="Stored baseline for rules with `over: baseline` (baselines/NAME.json).")
 @click.option("--save-baseline", metavar="NAME", help="Store this run's figures, if it passes; a stored baseline only gets tighter.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,9 +14,23 @@ from pipeline.errors import ExitCode
 
 EXIT_OF_OUTCOME = {"pass": ExitCode.PASS, "fail": ExitCode.FAIL, "inconclusive": ExitCode.UNDECIDED}
 """What a command returns for a verdict."""
+
+
+class GivenPath(click.Path):
+    """A path on the command line. An empty one, as an unset variable in a script leaves it, is not read as the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As click's, without the empty path."""
+        if not os.fspath(value):
+            self.fail("the path is empty (an unset variable?)", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = GivenPath(path_type=Path)
+FOLDER = GivenPath(file_okay=False, path_type=Path)
 workspace = click.option(
     "--workspace",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     default=Path(),
     envvar="SPARSEGATE_WORKSPACE",
     help="Folder that holds engines/, logs/ and baselines/ (default: the current one).",

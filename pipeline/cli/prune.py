@@ -10,8 +10,8 @@ from pipeline.cli import options
 
 
 @click.command("prune")
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="OUT.onnx", help="The pruned copy.")
+@click.argument("model", type=options.FILE)
+@click.option("-o", "--output", required=True, type=options.FILE, metavar="OUT.onnx", help="The pruned copy.")
 @click.option("--layers", "patterns", metavar="PATTERN", multiple=True, help="Only layers whose name matches this glob.")
 @options.formats("text", "json")
 def command(model: Path, output: Path, patterns: tuple[str, ...], style: str) -> None:

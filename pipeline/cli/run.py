@@ -14,7 +14,7 @@ from pipeline.errors import ExitCode
 
 
 @click.command()
-@click.argument("recipe", type=click.Path(path_type=Path))
+@click.argument("recipe", type=options.FILE)
 @click.option("--set", "overrides", metavar="a.b=c", multiple=True, help="Override a key of the recipe (repeatable).")
 @click.option("--from", "first", metavar="STAGE", help="Take the stages before STAGE from the store; they must be there.")
 @click.option("--until", "last", metavar="STAGE", help="Stop after STAGE.")

@@ -10,11 +10,11 @@ from pipeline.cli import options
 
 
 @click.command(name="tactics")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=options.GivenPath(), metavar="FILE...")
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json", "csv", "md"]), default="text", show_default=True, help="Output format."
 )
-@click.option("--onnx", type=click.Path(dir_okay=False), help="Model whose nodes the parts of fused layer names are joined to.")
+@click.option("--onnx", type=options.GivenPath(dir_okay=False), help="Model whose nodes the parts of fused layer names are joined to.")
 @click.option("--require", "patterns", multiple=True, metavar="PATTERN", help="Layers that must be selected (a glob; may be repeated).")
 @click.option("--build", type=int, metavar="N", help="The build that a layer-info, profile or times file belongs to.")
 @click.pass_context

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from pipeline.cli import options
 from pipeline.errors import ExitCode
 
 STATES = {True: "ok", False: "missing"}
 
 
 @click.command()
-@click.argument("recipe", type=click.Path(path_type=Path))
+@click.argument("recipe", type=options.FILE)
 @click.option("--set", "overrides", metavar="a.b=c", multiple=True, help="Override a key of the recipe (repeatable).")
 @click.pass_context
 def command(ctx: click.Context, recipe: Path, overrides: tuple[str, ...]) -> None:

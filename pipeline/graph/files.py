@@ -11,6 +11,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
+from pipeline.paths import unreadable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +56,7 @@ class MappedFile:
                 self.size = file.seek(0, 2)
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None
         except OSError as error:
-            raise InputError(f"cannot read the file: {error.strerror or error}", where=str(path)) from None
+            raise unreadable(path, error) from None
         self.bytes: np.ndarray = np.frombuffer(self._map if self._map else b"", dtype=np.uint8)
         self._digest = ""
         self._hashed = Event()

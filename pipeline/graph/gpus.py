@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.errors import InputError
+from pipeline.paths import unreadable
 
 
 class Peak(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -87,7 +88,7 @@ def known_gpus(own: Path | None = None) -> dict[str, Gpu]:
         try:
             rows += msgspec.json.decode(own.read_bytes(), type=list[Gpu])
         except OSError as error:
-            raise InputError(f"cannot read the GPU table: {error.strerror}", where=str(own)) from None
+            raise unreadable(own, error, "the GPU table") from None
         except msgspec.DecodeError as error:
             hint = "a JSON list of {name, sm, gb_per_s, peaks: [[dtype, accumulate, dense, sparse]], source}"
             raise InputError(f"not a table of GPUs: {error}", where=str(own), hint=hint) from None

@@ -16,6 +16,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from pipeline.errors import InputError
+from pipeline.paths import unreadable
 from pipeline.recipe.problems import Problem, RecipeError
 
 MAX_BYTES = 1 << 20
@@ -63,10 +64,8 @@ def read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise InputError("there is no such recipe file", where=where, hint=hint) from None
     except OSError as error:
-        raise InputError(f"cannot read the recipe: {error.strerror}", where=where, hint=hint) from None
+        raise unreadable(path, error, "the recipe") from None
     if len(data) > MAX_BYTES:
         raise InputError(f"larger than {MAX_BYTES >> 10} KiB, so not a recipe", where=where, hint=hint)
     if not data.strip():

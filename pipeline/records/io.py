@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pipeline.errors import InputError
+from pipeline.paths import unreadable
 
 CHUNK_BYTES = 1 << 20
 
@@ -76,7 +77,7 @@ def read(path: Path, kind: type[AnyRecord]) -> AnyRecord:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read the file: {error.strerror}", where=str(path)) from None
+        raise unreadable(path, error) from None
     return decode(data, kind, where=str(path))
 
 

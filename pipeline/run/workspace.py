@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from glob import escape
 from pathlib import Path
 
 from pipeline.commands import in_workspace
 from pipeline.errors import InputError
+from pipeline.paths import near
 
 TICKS = 1 << 16
 """Parts of a second that ids tell apart."""
@@ -79,8 +82,13 @@ def all_runs(workspace: Path, recipe: str | None = None) -> list[Path]:
     )
 
 
-def find(run: str, workspace: Path) -> Path:
+def find(run: str, workspace: Path, or_file: bool = False) -> Path:
     """The folder that RUN names: a folder, `recipe/run-id`, or `recipe` (its latest run).
+
+    Args:
+        run: As it was given.
+        workspace: Holds `logs/`.
+        or_file: Whether it might as well have been the name of a file: for the error.
 
     Raises:
         InputError: the name is empty, or nothing has it; says which runs there are.
@@ -92,7 +100,17 @@ def find(run: str, workspace: Path) -> Path:
             return folder
     if "/" not in run and (runs := all_runs(workspace, recipe=run)):
         return runs[-1]
-    raise InputError(f"no run {run!r} (looked for a folder with run.json, and in {logs(workspace)})", hint=_known(workspace))
+    what = f"no {'file or ' * or_file}run {run!r} (looked for a folder with run.json, and in {logs(workspace)})"
+    raise InputError(what, hint=_near(run, workspace, or_file))
+
+
+def _near(run: str, workspace: Path, or_file: bool) -> str:
+    """The run or the path that was meant, else what there is."""
+    names = [name for folder in all_runs(workspace) for name in (folder.parent.name, f"{folder.parent.name}/{folder.name}")]
+    record = near(Path(run) / "run.json")
+    alike = [record and record.parent, *get_close_matches(run, names, n=1), near(Path(run)) if or_file else None]
+    meant = next((str(name) for name in alike if name is not None), None)
+    return _known(workspace) if meant is None else f"did you mean {shlex.quote(meant)}? ({_known(workspace)})"
 
 
 def _known(workspace: Path) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import InputError, MissingPackageError
+from pipeline.paths import unreadable
 from pipeline.records.io import write_bytes
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def load_state(path: str | Path) -> dict[str, Tensor]:
             head = file.read(8)
         size = path.stat().st_size
     except OSError as error:
-        raise InputError(f"cannot read the checkpoint: {error.strerror}", where=str(path)) from None
+        raise unreadable(path, error, "the checkpoint") from None
     if size == 0:
         raise InputError("the checkpoint is empty", where=str(path), hint=REMEDY)
     if head.startswith((ZIP, PICKLE)):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from pipeline.errors import InputError
+from pipeline.paths import unreadable
 
 Kind = Literal["log", "json", "plan"]
 
@@ -80,7 +81,7 @@ class Opened:
         try:
             self._file: IO[bytes] = sys.stdin.buffer if path == "-" else Path(path).open("rb", buffering=0)  # noqa: SIM115 - closed by __exit__
         except OSError as error:
-            raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
+            raise unreadable(path, error) from None
         self._hashed = _Hashed(self._file)
         self._errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
         self._text = self._unpacked()

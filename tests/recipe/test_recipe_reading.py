@@ -53,7 +53,7 @@ def test_a_file_that_is_no_recipe_is_one_clear_error(tmp_path, content, message)
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
-    with pytest.raises(InputError, match="no such recipe"):
+    with pytest.raises(InputError, match="cannot read the recipe: No such file"):
         load_recipe(tmp_path / "none.yaml")
     with pytest.raises(InputError, match="directory"):
         load_recipe(tmp_path)

@@ -8,6 +8,7 @@ from typing import Any
 from pipeline.builders.options import TensorRTOptions
 from pipeline.builders.versions import Version, has, is_strong
 from pipeline.errors import InputError, StageError
+from pipeline.paths import missing
 
 
 def network_flags(options: TensorRTOptions, version: Version, trt: Any) -> list[str]:
@@ -31,7 +32,7 @@ def parse(builder: Any, trt: Any, logger: Any, onnx: Path, flags: list[str]) -> 
         StageError: the parser refuses; says which node and why.
     """
     if not onnx.is_file():
-        raise InputError("no such file", where=str(onnx))
+        raise InputError("no such file", where=str(onnx), hint=missing(onnx))
     mask = 0
     for name in flags:
         mask |= 1 << int(getattr(trt.NetworkDefinitionCreationFlag, name))
