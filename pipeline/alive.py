@@ -11,7 +11,7 @@ import fcntl
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from pipeline.records.io import read
 from pipeline.records.run import Run, RunProcess
 
 LOCK_FILE = ".running"
+ROOM_BYTES = 1 << 18
+"""Size of the lock file: room for the last words of a run on a disk that is full by then."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _STAT = Path("/proc/stat")
 _handles: set[int] = set()
@@ -46,6 +48,8 @@ def held(folder: Path) -> Iterator[RunProcess]:
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     _handles.add(handle)
+    with suppress(OSError):  # no room to set aside, or no such call on this file system
+        os.posix_fallocate(handle, 0, ROOM_BYTES)
     try:
         yield RunProcess(pid=os.getpid(), host=platform.node(), boot=_boot(), locked=_try_lock(handle, fcntl.LOCK_EX))
     finally:
@@ -53,6 +57,12 @@ def held(folder: Path) -> Iterator[RunProcess]:
             _handles.remove(handle)
             (folder / LOCK_FILE).unlink(missing_ok=True)
             os.close(handle)
+
+
+def make_room(folder: Path) -> None:
+    """Give back the disk space that a run's lock file holds, so that its end can be written; the lock stays."""
+    with suppress(OSError):
+        os.truncate(folder / LOCK_FILE, 0)
 
 
 def as_it_stands(run: Run, folder: Path) -> Run:

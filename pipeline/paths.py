@@ -1,4 +1,4 @@
-"""A path that a user gave and the system refuses: what is wrong with it, and what to do next."""
+"""What the system refuses, to read or to write: which file, why, and what to do next."""
 
 from __future__ import annotations
 
@@ -7,7 +7,23 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, StageError
+
+WITH_DEBUG = "the same command with --debug shows where"
+REMEDIES: dict[int, str] = {
+    errno.ENOSPC: "free space on the disk (sparsegate runs prune){again}",
+    errno.EDQUOT: "raise the quota or remove files (sparsegate runs prune){again}",
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f){again}",
+    errno.EACCES: "choose another {place}, or make this one writable",
+    errno.EPERM: "choose another {place}, or make this one writable",
+    errno.ENOTDIR: "choose another {place}: a file stands where a folder should be",
+    errno.EEXIST: "choose another {place}: a file stands where a folder should be",
+    errno.EROFS: "choose a {place} on a disk that is not read-only",
+    errno.EMFILE: "raise the limit on open files (ulimit -n){again}",
+    errno.ENOMEM: "free memory{again}",
+    errno.EIO: "the disk reports errors: choose another {place}",
+}
+"""Error number -> next step; `again`: what then follows."""
 
 
 def unreadable(path: str | Path, error: OSError, what: str = "the file") -> InputError:
@@ -20,6 +36,21 @@ def unreadable(path: str | Path, error: OSError, what: str = "the file") -> Inpu
     """
     step = _STEPS.get(error.errno or 0, _look_at)
     return InputError(f"cannot read {what}: {error.strerror or error}", where=str(path), hint=step(Path(path)))
+
+
+def refused(error: OSError, what: str, *, where: str | Path | None = None, again: str = "", place: str = "folder") -> StageError:
+    """The error that a user sees when the system refuses to write or to run something.
+
+    Args:
+        error: What the system said.
+        what: What could not be done.
+        where: The place as the user knows it; when absent the file that the system names: of a copy or a renaming the second.
+        again: What comes after the remedy.
+        place: What the user may choose instead.
+    """
+    step = REMEDIES.get(error.errno or 0, WITH_DEBUG).format(again=again, place=place)
+    file = where or error.filename2 or error.filename
+    return StageError(f"{what}: {error.strerror or error}", where=None if file is None else str(file), hint=step)
 
 
 def missing(path: Path) -> str:

@@ -76,9 +76,10 @@ def copy_whole(source: Path, target: Path) -> None:
     import onnx
 
     try:
-        if is_whole(source):
-            shutil.copyfile(source, target)
-        else:
-            onnx.save(onnx.load(str(source)), str(target))
+        gathered = None if is_whole(source) else onnx.load(str(source)).SerializeToString()
     except Exception as error:  # noqa: BLE001 (protobuf, checker and OS errors have no common base)
         raise InputError(f"not a readable ONNX model: {error}", where=str(source), hint="sparsegate check on the file") from None
+    if gathered is None:
+        shutil.copyfile(source, target)
+    else:
+        target.write_bytes(gathered)

@@ -162,5 +162,7 @@ def _said(error: Exception) -> str:
     if isinstance(error, SparsegateError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:  # what the system refuses outside the stages, such as a report on a full disk
-        return f"{error.filename or 'the system'}: {error.strerror}"
+        from pipeline.paths import refused
+
+        return str(refused(error, "the command stopped"))
     return f"{type(error).__name__}: {error}\n  next: this is a fault of sparsegate; the same command with --debug shows where"

@@ -65,13 +65,13 @@ def export_model(
             program = torch.onnx.export(wrapped, args=tuple(example.values()), dynamo=True, verbose=False, **settings)
         if program is None:
             raise StageError("the exporter returned no program")
-        program.save(str(path), external_data=weight_bytes > INLINE_BYTES)
     except Exception as error:  # whatever any layer of torch raises
         raise StageError(
             f"torch.onnx.export failed: {_first_line(error)}",
             where=f"export: {path.name}",
             hint="export the model by itself to see the full trace",
         ) from error
+    program.save(str(path), external_data=weight_bytes > INLINE_BYTES)
     check_model(path)
     return path
 

@@ -25,6 +25,7 @@ from pipeline.graph.tensors import EXTERNAL
 from pipeline.graph.trace import trace
 from pipeline.graph.values import Value
 from pipeline.graph.zeroing import RefusedError, Target, target
+from pipeline.paths import refused
 from pipeline.records.prune import Action, PrunedLayer, PruneReport
 
 if TYPE_CHECKING:
@@ -51,19 +52,28 @@ def prune(path: Path, output: Path, patterns: Sequence[str] = ()) -> PruneReport
     source = open_model(path, threshold=1, hashed=True)
     external = _open_external(source)
     _may_write(path, output, external)
+    try:
+        layers = _write(source, output, external, patterns)
+    except OSError as error:
+        raise refused(error, "cannot write the output", where=output) from None
+    written = open_model(output, threshold=1, hashed=True)
+    _open_external(written)
+    return PruneReport(source=described(source), output=described(written), layers=layers)
+
+
+def _write(source: Model, output: Path, external: list[str], patterns: Sequence[str]) -> list[PrunedLayer]:
+    """Copy the files, prune the copies, and give them their names when all is well."""
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".sparsegate-prune-") as name:
         folder = Path(name)
-        for file, place in [(path, output.name), *((source.tensors.folder.root / location, location) for location in external)]:
+        for file, place in [(source.path, output.name), *((source.tensors.folder.root / location, location) for location in external)]:
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, folder / place)
         layers = _prune_in_place(open_model(folder / output.name, threshold=1), patterns)
         for place in (*external, output.name):
             (output.parent / place).parent.mkdir(parents=True, exist_ok=True)
             (folder / place).replace(output.parent / place)
-    written = open_model(output, threshold=1, hashed=True)
-    _open_external(written)
-    return PruneReport(source=described(source), output=described(written), layers=layers)
+    return layers
 
 
 def _open_external(model: Model) -> list[str]:
@@ -91,8 +101,8 @@ def _tensors(message: Any) -> Iterator[TensorProto]:
 
 def _may_write(path: Path, output: Path, external: list[str]) -> None:
     where = str(output)
-    if output.is_dir():
-        raise InputError("the output is a folder", where=where, hint="name a file")
+    if output.exists() and not output.is_file():  # what stands there would be replaced, a device too
+        raise InputError(f"the output is {'a folder' if output.is_dir() else 'no regular file'}", where=where, hint="name a file")
     if output.resolve() == path.resolve():
         raise InputError("the output would overwrite the model", where=where, hint="name another file")
     if external and output.parent.resolve() == path.parent.resolve():

@@ -26,6 +26,11 @@ class StageStatus(Part, frozen=True, kw_only=True):
     artifacts: dict[str, str] = {}
     """sha256 by path, relative to the stage's folder."""
 
+    @property
+    def reason(self) -> str:
+        """Why it failed, on one line."""
+        return " ".join((self.error or "no reason was recorded").split())
+
 
 class Provenance(Part, frozen=True, kw_only=True):
     """Facts that another person needs to repeat the run."""

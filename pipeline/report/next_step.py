@@ -18,7 +18,7 @@ def _failed_stage(evidence: Evidence) -> str:
     failed = [stage for stage in (evidence.run.stages if evidence.run else ()) if stage.status == "failed"]
     if not failed:
         return ""
-    return f"mend stage {failed[0].stage} and run again: {failed[0].error or 'no reason was recorded'}; then: {again(evidence)}"
+    return f"mend stage {failed[0].stage} and run again: {failed[0].reason}; then: {again(evidence)}"
 
 
 def _cut_short(evidence: Evidence) -> str:

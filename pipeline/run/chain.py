@@ -22,7 +22,7 @@ from pipeline.records import io
 from pipeline.records.run import RECORD_FILE, Run, RunProcess, StageStatus
 from pipeline.records.verdict import Verdict
 from pipeline.run import provenance, workspace
-from pipeline.run.causes import failure_of
+from pipeline.run.causes import failure_of, refusal
 from pipeline.run.store import Store, Stored, key_of
 from pipeline.stages.base import Stage, Upstream, Work, read_record
 
@@ -137,6 +137,7 @@ def _one(name: str, plan: Plan, store: Store, done: dict[str, Stored], ledger: _
             raise InputError(f"--from {plan.first}: the output of stage {name} is not in the store", hint="run without --from once")
         plan.progress(name, 0)
         stored = store.make(name, parts, lambda folder: _work(stage, plan, needed, folder), force=force)
+        status = ledger.keep(name, stored, key, started)
     except Exception as error:
         failure = failure_of(name, error)
         if failure.hint:
@@ -149,7 +150,7 @@ def _one(name: str, plan: Plan, store: Store, done: dict[str, Stored], ledger: _
         if failure is error:
             raise
         raise failure from error
-    plan.notify(ledger.keep(name, stored, key, started))
+    plan.notify(status)
     return stored
 
 
@@ -179,7 +180,7 @@ def _now() -> str:
 
 
 def _unwritable(folder: Path, error: OSError) -> StageError:
-    return StageError(f"cannot write the run's folder: {error.strerror}", where=str(folder), hint="choose another --workspace")
+    return refusal(error, "cannot write the run's folder", where=folder)
 
 
 class _Ledger:
@@ -187,19 +188,23 @@ class _Ledger:
 
     def __init__(self, folder: Path, run: Run) -> None:
         self.folder = folder
-        self.run = run
-        self._save()
+        self._save(run)
 
-    def _save(self) -> None:
+    def _save(self, run: Run) -> None:
+        self.run = run
         try:
-            io.write(self.folder / "run.json", self.run)
+            try:
+                io.write(self.folder / "run.json", run)
+            except OSError:
+                alive.make_room(self.folder)
+                io.write(self.folder / "run.json", run)
         except OSError as error:
             raise _unwritable(self.folder, error) from None
 
     def add(self, status: StageStatus) -> StageStatus:
         """Note how a stage ended."""
-        self.run = msgspec.structs.replace(self.run, stages=[*self.run.stages, status])
-        self._save()
+        before = [one for one in self.run.stages if one.stage != status.stage]
+        self._save(msgspec.structs.replace(self.run, stages=[*before, status]))
         return status
 
     def keep(self, name: str, stored: Stored, key: str, started: str) -> StageStatus:
@@ -230,5 +235,4 @@ class _Ledger:
     def finish(self, result: str, skipped: Iterable[str] = ()) -> None:
         """Close run.json."""
         rest = [StageStatus(stage=name, status="skipped") for name in skipped]
-        self.run = msgspec.structs.replace(self.run, stages=[*self.run.stages, *rest], ended=_now(), result=result)
-        self._save()
+        self._save(msgspec.structs.replace(self.run, stages=[*self.run.stages, *rest], ended=_now(), result=result))

@@ -24,6 +24,7 @@ from pipeline.records import io
 from pipeline.records.artifact import Artifact
 from pipeline.records.output import Output, stage_digest
 from pipeline.records.run import RECORD_FILE
+from pipeline.run.causes import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,9 +117,7 @@ class Store:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StageError(
-                f"cannot make the store's folder: {error.strerror}", where=f"{stage}: {self.root}", hint="choose another --workspace"
-            ) from None
+            raise refusal(error, "cannot make the store's folder", where=f"{stage}: {self.root}") from None
         if not os.access(self.root, os.W_OK):
             raise StageError("the store's folder is not writable", where=f"{stage}: {self.root}", hint="choose another --workspace")
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pipeline.records.io import replacing
 from pipeline.training.history import EpochRow
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ def save(path: Path, state: State, start: str) -> None:
     """Write a state in one step."""
     import torch
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     content = {
         "format": FORMAT,
         "start": start,
@@ -72,16 +70,8 @@ def save(path: Path, state: State, start: str) -> None:
         "best": state.best,
         "best_epoch": state.best_epoch,
     }
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            torch.save(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        torch.save(content, file)
 
 
 def load(path: Path, start: str) -> State | None:

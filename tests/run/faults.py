@@ -7,6 +7,7 @@ per line as JSON, runs each in a fork (the imports are done once) and answers wi
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import importlib
 import json
@@ -75,6 +76,21 @@ def limit_files(size: str) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), resource.RLIM_INFINITY))
 
 
+def fill_disk(nth: int) -> None:
+    """From the nth file on nothing can be written any more: all that is free is what the run's lock file holds."""
+    from pipeline import alive
+
+    original, calls = os.fsync, [0]
+
+    def fsync(handle: int) -> None:
+        calls[0] += 1
+        if calls[0] >= nth and any(os.fstat(held).st_blocks for held in alive._handles):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        original(handle)
+
+    os.fsync = fsync
+
+
 def obey_permissions() -> None:
     """Give up root's right to write where the mode forbids it (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER)."""
     if os.geteuid() != 0:
@@ -91,12 +107,14 @@ def obey_permissions() -> None:
 
 
 def prepare(fault: str) -> None:
-    """Set up a fault: `none`, a point, a signal, `file-size=N`, `permissions`, `raise`."""
+    """Set up a fault: `none`, a point, a signal, `file-size=N`, `full-disk=N`, `permissions`, `raise`."""
     kind, _, value = fault.partition("=")
     if kind in POINTS or kind in SIGNALS:
         hook((POINTS | SIGNALS)[kind])
     elif kind == "file-size":
         limit_files(value)
+    elif kind == "full-disk":
+        fill_disk(int(value))
     elif kind == "permissions":
         obey_permissions()
     elif kind == "raise":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -116,6 +117,20 @@ def test_the_runs_folder_holds_records_and_logs_but_no_models(stored):
     assert {"run.json", "train.json", "freeze.json", "export.json", "build.json"} <= names
     assert not any(name.endswith((".onnx", ".safetensors")) for name in names)
     assert any(name.endswith(".log") for name in names)
+
+
+def test_a_run_whose_folder_can_take_no_more_has_failed_at_that_stage(workspace, monkeypatch):
+    def full(source, target):
+        raise OSError(errno.ENOSPC, "No space left on device", str(source), None, str(target))
+
+    monkeypatch.setattr("pipeline.run.chain.shutil.copyfile", full)
+    with pytest.raises(StageError, match="stage train stopped: No space left on device") as caught:
+        run(RECIPE, workspace=workspace, last="tactics")
+    folder = all_runs(workspace)[-1]
+    assert str(folder / "train") in caught.value.where
+    found = json.loads((folder / "run.json").read_text())
+    assert found["result"] == "failed"
+    assert [stage["status"] for stage in found["stages"]] == ["failed"] + ["skipped"] * 4
 
 
 def test_runs_are_found_by_folder_name_and_recipe(workspace):

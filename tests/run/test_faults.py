@@ -100,6 +100,20 @@ def test_a_full_disk_while_training_is_said_and_training_goes_on_later(forks, wh
     assert frozen(tmp_path) == frozen(unbroken)
 
 
+def test_a_disk_that_fills_up_while_training_leaves_a_run_that_says_so(forks, whole, tmp_path):
+    recipe, unbroken = whole
+    code, output = forks("full-disk=3", "run", recipe, "--workspace", tmp_path, "-q")
+    assert code == 4
+    assert "stage train stopped: No space left on device" in output and "next: free space on the disk" in output
+    run = last_run(tmp_path)
+    assert (run.result, [status.status for status in run.stages]) == ("failed", ["failed"] + ["skipped"] * 6)
+    assert run.stages[0].error in output
+    report = " ".join(forks("none", "report", "faults", "--workspace", tmp_path)[1].split())
+    assert "next: mend stage train and run again: train: " in report and "\\x0a" not in report
+    assert forks("none", "run", recipe, "--workspace", tmp_path, "-q", "--until", "freeze")[0] == 0
+    assert frozen(tmp_path) == frozen(unbroken)
+
+
 def test_a_disk_too_full_for_run_json_is_one_clear_error(forks, whole, tmp_path):
     recipe, _ = whole
     code, output = forks("file-size=500", "run", recipe, "--workspace", tmp_path, "-q")

@@ -76,6 +76,15 @@ def written(folder, **facts):
     return stands(folder)
 
 
+def test_a_run_holds_room_for_its_last_words_and_keeps_its_lock_when_it_gives_it_back(tmp_path):
+    lock = tmp_path / alive.LOCK_FILE
+    with alive.held(tmp_path):
+        assert lock.stat().st_blocks * 512 >= alive.ROOM_BYTES
+        alive.make_room(tmp_path)
+        assert lock.stat().st_blocks == 0 and alive._is_locked(lock)
+    assert not lock.exists()
+
+
 def test_another_process_with_the_number_of_a_killed_run_is_not_taken_for_it(tmp_path):
     assert written(tmp_path) == "killed"
 
