@@ -9,6 +9,8 @@ from typing import Any
 from pipeline.errors import InputError
 from pipeline.paths import missing
 
+MAX_BYTES = (1 << 31) - 1
+"""Of a protobuf message."""
 Shape = list[int | str | None]
 NUMPY_NAMES = {"float": "float32", "double": "float64"}
 """ONNX's names of types, in lower case, that are not numpy's."""
@@ -40,14 +42,22 @@ def input_types(model: Path) -> dict[str, str]:
 def _inputs(path: Path) -> list[Any]:
     import onnx
 
-    if not path.is_file():
-        raise InputError("no such file", where=str(path), hint=missing(path))
+    _can_be_read(path)
     try:
         graph = onnx.load(str(path), load_external_data=False).graph
     except Exception as error:  # noqa: BLE001 (protobuf's DecodeError and OS errors have no common base)
         raise InputError(f"not a readable ONNX model: {error}", where=str(path)) from None
     weights = {tensor.name for tensor in graph.initializer}
     return [value for value in graph.input if value.name not in weights]
+
+
+def _can_be_read(path: Path) -> None:
+    """Refuse what would be read into memory for nothing."""
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), hint=missing(path))
+    if path.stat().st_size > MAX_BYTES:
+        hint = "onnx.save(model, file, save_as_external_data=True) keeps its weights beside it; sparsegate check tells whether it is whole"
+        raise InputError("an ONNX file of more than 2 GiB, which protobuf does not read", where=str(path), hint=hint)
 
 
 def _extent(dim: Any) -> int | str | None:
@@ -71,9 +81,9 @@ def copy_whole(source: Path, target: Path) -> None:
     Raises:
         InputError: no ONNX model, weights that are missing, or more of them than one file can hold (2 GB).
     """
-    if not source.is_file():
-        raise InputError("no such file", where=str(source), hint=missing(source))
     import onnx
+
+    _can_be_read(source)
 
     try:
         gathered = None if is_whole(source) else onnx.load(str(source)).SerializeToString()

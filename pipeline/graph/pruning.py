@@ -5,23 +5,22 @@ from __future__ import annotations
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline import pattern
 from pipeline.errors import InputError, StageError
 from pipeline.graph.checking import described
 from pipeline.graph.constants import FOLLOWED, MOVES, TRT_FOLLOWED
 from pipeline.graph.judge import Judgement, Pages, in_memory_order, judge, survey
-from pipeline.graph.model import Model, open_model
+from pipeline.graph.model import Model, open_external, open_model
 from pipeline.graph.moves import Move
 from pipeline.graph.operators import OPERATORS
 from pipeline.graph.patch import DoesNotFitError, Patcher
 from pipeline.graph.require import glob
 from pipeline.graph.scopes import node_name
-from pipeline.graph.tensors import EXTERNAL
 from pipeline.graph.trace import trace
 from pipeline.graph.values import Value
 from pipeline.graph.zeroing import RefusedError, Target, target
@@ -30,7 +29,6 @@ from pipeline.records.prune import Action, PrunedLayer, PruneReport
 
 if TYPE_CHECKING:
     import numpy as np
-    from onnx import TensorProto
 
 RELEASE_EVERY = 48
 """Blocks between two returns of memory."""
@@ -50,14 +48,14 @@ def prune(path: Path, output: Path, patterns: Sequence[str] = ()) -> PruneReport
         InputError: the model cannot be read, the output would overwrite it or foreign data, or a pattern matches no layer.
     """
     source = open_model(path, threshold=1, hashed=True)
-    external = _open_external(source)
+    external = open_external(source)
     _may_write(path, output, external)
     try:
         layers = _write(source, output, external, patterns)
     except OSError as error:
         raise refused(error, "cannot write the output", where=output) from None
     written = open_model(output, threshold=1, hashed=True)
-    _open_external(written)
+    open_external(written)
     return PruneReport(source=described(source), output=described(written), layers=layers)
 
 
@@ -74,29 +72,6 @@ def _write(source: Model, output: Path, external: list[str], patterns: Sequence[
             (output.parent / place).parent.mkdir(parents=True, exist_ok=True)
             (folder / place).replace(output.parent / place)
     return layers
-
-
-def _open_external(model: Model) -> list[str]:
-    """Open every file of external data that the model names; returns the names."""
-    for tensor in _tensors(model.proto):
-        if tensor.data_location == EXTERNAL:
-            location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-            model.tensors.folder.open(location, tensor.name, model.path)
-    return list(model.tensors.folder.files)
-
-
-def _tensors(message: Any) -> Iterator[TensorProto]:
-    """Every TensorProto of a message, at any depth."""
-    from onnx import TensorProto
-
-    if isinstance(message, TensorProto):
-        yield message
-        return
-    for field, value in message.ListFields():
-        if field.message_type is None:
-            continue
-        for part in value if field.is_repeated else [value]:
-            yield from _tensors(part)
 
 
 def _may_write(path: Path, output: Path, external: list[str]) -> None:

@@ -120,7 +120,9 @@ class _Walker:
     def _field(self, at: int, end: int) -> tuple[int, int, int, int]:
         """Field number, wire type, where its body starts and where the field ends."""
         tag, body = self._read_varint(at)
-        wire = tag & 7
+        number, wire = tag >> 3, tag & 7
+        if not number:  # as in a file of zeros, which would be walked byte by byte
+            raise _BrokenError(f"field number 0 at byte {at}")
         if wire == _BYTES:
             length, body = self._read_varint(body)
             stop = body + length
@@ -132,7 +134,7 @@ class _Walker:
             raise _BrokenError(f"unknown wire type {wire} at byte {at}")
         if stop > end:
             raise _BrokenError(f"a field at byte {at} runs past its end")
-        return tag >> 3, wire, body, stop
+        return number, wire, body, stop
 
     def _read_varint(self, at: int) -> tuple[int, int]:
         value = shift = 0

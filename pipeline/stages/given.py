@@ -38,20 +38,16 @@ def arms_of_onnx(work: Work) -> OnnxArms:
 
 
 def copy_model(source: Path, target: Path) -> Path:
-    """Copy an ONNX file with the external data files that lie beside it."""
-    import onnx
-    from onnx.external_data_helper import ExternalDataInfo, _get_all_tensors, uses_external_data
+    """Copy an ONNX file with the external data files that lie beside it.
 
-    try:
-        light = onnx.load(str(source), load_external_data=False)
-    except Exception as error:  # noqa: BLE001 (protobuf's DecodeError is no public class)
-        raise InputError(f"not a readable ONNX file: {error}", where=str(source)) from None
-    for location in {ExternalDataInfo(tensor).location for tensor in _get_all_tensors(light) if uses_external_data(tensor)}:
-        data = (source.parent / location).resolve()
-        if not data.is_relative_to(source.parent.resolve()) or not data.is_file():
-            raise InputError(f"external data {location!r} is missing or lies outside the model's folder", where=str(source))
+    Raises:
+        InputError: it is no ONNX model, or its external data is missing or lies outside its folder.
+    """
+    from pipeline.graph.model import open_external, open_model
+
+    for location in open_external(open_model(source)):
         (target.parent / location).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(data, target.parent / location)
+        shutil.copyfile(source.parent / location, target.parent / location)
     shutil.copyfile(source, target)
     return target
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -100,6 +101,15 @@ def test_what_is_no_model_is_refused(ort, tmp_path, content):
     bad.write_bytes(content)
     with pytest.raises((InputError, StageError), match="ONNX"):
         ort.build(request(bad), tmp_path / "out")
+
+
+def test_a_file_too_large_for_protobuf_is_refused_without_reading_it(ort, tmp_path):
+    large = tmp_path / "large.onnx"
+    large.touch()
+    os.truncate(large, 3 << 30)
+    with pytest.raises(InputError, match="more than 2 GiB") as caught:
+        ort.build(request(large), tmp_path / "out")
+    assert "save_as_external_data=True" in caught.value.hint
 
 
 @pytest.mark.parametrize(

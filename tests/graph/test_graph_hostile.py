@@ -86,6 +86,16 @@ def test_files_that_are_no_models(content, tmp_path):
         check(path)
 
 
+@pytest.mark.parametrize("head", [b"", simple(WEIGHT[:8, :4]).SerializeToString()], ids=["zeros alone", "zeros behind a model"])
+def test_a_file_of_zeros_is_refused_at_its_first_zero(head, tmp_path):
+    """Such as a download leaves that set its size beforehand: no protobuf field has the number 0."""
+    path = tmp_path / "m.onnx"
+    path.write_bytes(head)
+    os.truncate(path, 64 << 20)
+    with pytest.raises(InputError, match=f"field number 0 at byte {len(head)}"):
+        check(path)
+
+
 def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(InputError, match="No such file"):
         check(tmp_path / "none.onnx")
