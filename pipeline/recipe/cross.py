@@ -11,7 +11,8 @@ from pipeline.recipe.schema import Recipe
 from pipeline.recipe.text import Document, Path_
 from pipeline.recipe.words import nearest
 
-ARM = re.compile(r"(sparse|twin|dense)(#(?P<build>[1-9][0-9]*))?")
+ARM = re.compile(r"(sparse|twin|dense)(#(?P<build>[2-9]|[1-9][0-9]+))?")
+"""An arm as the records name it: its first build has the arm's own name, so that `sparse#1` is none."""
 BASELINE = "baseline"
 SHARES = ("accuracy", "top5", "binary")
 """Metrics that lie between 0 and 1."""
@@ -56,7 +57,7 @@ def _rule_arms(recipe: Recipe) -> Found:
                 hint = nearest(arm, ["sparse", "twin", "dense", BASELINE])
                 yield (
                     ("gate", "rules", number, key),
-                    f"no arm is called {arm!r}: the arms are sparse, twin, dense (sparse#2: its second build)",
+                    f"no arm is called {arm!r}: the arms are sparse, twin, dense (sparse#2: its second build; the first is sparse)",
                     hint,
                 )
             elif match["build"] and int(match["build"]) > recipe.build.repeats:

@@ -17,6 +17,8 @@ MINIMAL = "name: small\nmodel: {python: 'm.py:build'}\ndata: {digits: true}\n"
         ("gate: {rules: [{kind: latency, at_most: 1, over: dnse}]}\n", "4:50", "did you mean 'dense'?"),
         ("gate: {rules: [{kind: latency, at_most: 1, arm: 'sparse#2'}]}\n", "4:49", "build.repeats is 1"),
         ("gate: {rules: [{kind: latency, at_most: 1, arm: baseline}]}\n", "4:49", "no arm is called 'baseline'"),
+        ("gate: {rules: [{kind: latency, at_most: 1, over: 'sparse#1'}]}\n", "4:50", "no arm is called 'sparse#1'"),
+        ("build: {repeats: 3}\ngate: {rules: [{kind: latency, at_most: 1, arm: 'dense#1'}]}\n", "5:49", "no arm is called 'dense#1'"),
         ("gate: {rules: [{kind: size, at_most: 1.0}]}\n", "4:16", "a size rule needs size"),
         ("gate: {rules: [{kind: rungs, rung: frozen}]}\n", "4:16", "a rungs rule needs at_least or layers"),
         ("gate: {rules: [{kind: rungs, rung: frozen, at_least: 2.9}]}\n", "4:16", "`at_least: 2.9` is no number of layers"),
