@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.commands import names
 from pipeline.errors import InputError
 from pipeline.records.difference import DiffReport, StabilityReport
-from pipeline.records.evidence import read_evidence
+from pipeline.records.evidence import Evidence, read_evidence
 from pipeline.records.io import read
 from pipeline.records.tactics import Build, TacticReport
 from pipeline.verdict.diff import diff_builds
@@ -24,7 +24,7 @@ def diff(a: Source, b: Source, *, arm: str, builds: Sequence[int]) -> DiffReport
     """As `api.diff`."""
     folders = [Path(source) for source in (a, b)]
     if all(map(_is_run, folders)):
-        return diff_runs(read_evidence(folders[0]), read_evidence(folders[1]), arm)
+        return diff_runs(_run(folders[0], arm), _run(folders[1], arm), arm)
     mine, theirs = (_one_build(source, arm, number) for source, number in zip((a, b), _chosen(builds, 2), strict=True))
     return diff_builds(mine, theirs, names=(str(a), str(b)), look=_look(b))
 
@@ -62,7 +62,7 @@ def _chosen(builds: Sequence[int], sources: int) -> list[int | None]:
 
 def _one_build(source: Source, arm: str, number: int | None) -> Build:
     if _is_run(Path(source)):
-        return run_build(read_evidence(Path(source)), arm)
+        return run_build(_run(Path(source), arm), arm)
     found = [build for build in _builds(source, arm) if number is None or build.id == number]
     if len(found) == 1:
         return found[0]
@@ -77,13 +77,23 @@ def _builds(source: Source, arm: str) -> list[Build]:
     """Builds of a run's arm, of a tactic report as JSON, or of a log."""
     path = Path(source)
     if _is_run(path):
-        report = read_evidence(path).tactics
+        report = _run(path, arm).tactics
         return builds_of(report, arm) if report else []
     if path.is_file() and _is_report(path):
         return read(path, TacticReport).builds
     from pipeline import tactics
 
     return tactics.read([str(source)]).builds
+
+
+def _run(folder: Path, arm: str) -> Evidence:
+    """A run's records; an arm that was not built is a mistake, not an arm without layers."""
+    evidence = read_evidence(folder)
+    built = [engine.name for engine in evidence.build.engines] if evidence.build else []
+    if built and arm not in built:
+        hint = f"its arms are {', '.join(built)}"
+        raise InputError(f"the run {names(evidence)['run']} has no arm {arm!r}", where="--arm", hint=hint)
+    return evidence
 
 
 def _is_run(path: Path) -> bool:

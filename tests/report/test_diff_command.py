@@ -145,3 +145,15 @@ def test_a_time_differs_between_runs_only_where_their_passes_tell(tmp_path, late
     found = json.loads(invoke(run("a", 0.30, 0.31, 0.29), run("b", *later), "--format", "json").output)
     assert [change["kinds"] for change in found["changes"]] == [kinds] * bool(kinds)
     assert found["same"] == 1 - bool(kinds)
+
+
+@pytest.mark.parametrize("arm", ["sprase", "sparse#1", "sparse#9"])
+def test_an_arm_that_was_not_built_is_refused_and_not_compared_as_one_without_layers(arm, tmp_path, reports):
+    run = write_run(tmp_path / "run", c.evidence())
+    for sources in ((run, run), (run, reports[0]), (run,)):
+        with pytest.raises(InputError, match=f"has no arm '{arm}'") as caught:
+            if len(sources) == 2:
+                api.diff(*sources, arm=arm)
+            else:
+                api.stability(*sources, arm=arm)
+        assert caught.value.hint.startswith("its arms are sparse, ")
