@@ -27,10 +27,10 @@ SHARE = Finite(0, 0.5, min_open=True, max_open=True)
 
 
 @click.command()
-@click.argument("models", nargs=-1, required=True, type=options.FILE, metavar="A [B...]")
+@click.argument("models", nargs=-1, required=True, type=options.INPUT, metavar="A [B...]")
 @click.option("--backend", default="onnxruntime", show_default=True, help="What runs them.")
 @click.option("--batch", "batches", type=click.IntRange(min=1), multiple=True, default=(1,), show_default=True, help="Batch size.")
-@click.option("--inputs", type=options.FILE, help="Input arrays by name (.npz); random values without it.")
+@click.option("--inputs", type=options.INPUT, help="Input arrays by name (.npz); random values without it.")
 @click.option("--seconds", type=POSITIVE, default=10.0, show_default=True, help="Sampling time per batch size.")
 @click.option("--warmup", type=Finite(min=0), default=10.0, show_default=True, help="Longest warm-up, seconds.")
 @click.option("--rounds", type=click.IntRange(min=8), default=20, show_default=True, help="Least number of rounds.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -26,7 +27,21 @@ class GivenPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+class GivenFile(GivenPath):
+    """A file to read: one that is not there is said before any work begins."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As click's, with the path that was meant."""
+        path = super().convert(value, param, ctx)
+        if not Path(path).exists():
+            from pipeline.paths import unreadable
+
+            raise unreadable(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+        return path
+
+
 FILE = GivenPath(path_type=Path)
+INPUT = GivenFile(path_type=Path)
 FOLDER = GivenPath(file_okay=False, path_type=Path)
 workspace = click.option(
     "--workspace",

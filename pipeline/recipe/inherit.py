@@ -38,7 +38,7 @@ def inherited(document: Document, path: Path) -> Document:
         except RecipeError:
             raise
         except InputError as error:
-            raise RecipeError([Problem(place, f"cannot extend {base}: {error.what}")]) from None
+            raise RecipeError([Problem(place, f"cannot extend {base}: {error.what}", error.hint)]) from None
         if not isinstance(below.values, dict):
             raise RecipeError([Problem(below.where(()), "a recipe is a mapping of keys to values")])
         _move(below.values, file.parent, top)

@@ -39,6 +39,8 @@ READERS = {
     "run": ("run", "{}"),
     "validate": ("validate", "{}"),
     "diff": ("diff", "{}", "build.log"),
+    "bench": ("bench", "models/vit.onnx", "{}"),
+    "inputs": ("bench", "models/vit.onnx", "--inputs", "{}"),
 }
 
 

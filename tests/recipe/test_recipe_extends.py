@@ -70,6 +70,7 @@ def test_an_error_names_the_file_that_says_the_value(write):
     [
         ("extends: recipe.yaml\n", "leads back"),
         ("extends: none.yaml\n", "cannot extend none.yaml"),
+        ("extends: recip.yaml\n", "did you mean"),
         ("extends: [a]\n", "must be the path"),
     ],
 )
