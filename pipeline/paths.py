@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pipeline.errors import InputError, StageError
@@ -66,12 +67,14 @@ def near(path: Path) -> Path | None:
     from difflib import get_close_matches
 
     found = Path()
-    for part in path.parts:
-        if not (found / part).exists():
-            names = sorted(entry.name for entry in found.iterdir()) if found.is_dir() else []
-            part = next(iter(get_close_matches(part, names, n=1)), part)
-        found /= part
-    return found if found != path and found.exists() else None
+    with suppress(OSError):  # a folder that may not be looked into
+        for part in path.parts:
+            if not (found / part).exists():
+                names = sorted(entry.name for entry in found.iterdir())
+                part = next(iter(get_close_matches(part, names, n=1)), part)
+            found /= part
+        return found if found != path and found.exists() else None
+    return None
 
 
 def _look_at(path: Path) -> str:

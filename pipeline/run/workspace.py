@@ -65,10 +65,12 @@ def new_run(workspace: Path, recipe: str) -> Path:
     Raises:
         OSError: the folder cannot be made.
     """
+    runs = logs(workspace) / recipe
+    runs.mkdir(parents=True, exist_ok=True)
     while True:
-        folder = logs(workspace) / recipe / next_id(workspace)
+        folder = runs / next_id(workspace)
         with suppress(FileExistsError):  # another run began at the same time
-            folder.mkdir(parents=True)
+            folder.mkdir()
             return folder
 
 

@@ -89,6 +89,12 @@ def test_a_link_that_leads_nowhere_is_not_proposed(here):
     assert near(Path("other.bin")) is None and near(Path("othr.bin")) is None
 
 
+def test_a_path_too_long_to_be_looked_up_is_answered_too(here, capsys):
+    code, message = run(capsys, "check", "x" * 5000)
+    assert code == ExitCode.USAGE
+    assert "File name too long" in message and near(Path("x" * 5000)) is None
+
+
 def test_what_else_the_system_refuses_has_a_next_step_too():
     error = unreadable("a b.log", PermissionError(13, os.strerror(13)))
     assert isinstance(error, InputError)

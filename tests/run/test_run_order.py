@@ -64,6 +64,14 @@ def test_a_folder_whose_name_is_no_id_moves_no_clock(tmp_path, monkeypatch):
     assert next_id(tmp_path) == "20261201T000000Z-0000"
 
 
+@pytest.mark.parametrize("broken", ["logs", "logs/net"])
+def test_a_place_that_is_no_folder_is_an_error_and_not_another_runs(broken, tmp_path):
+    (tmp_path / broken).parent.mkdir(exist_ok=True)
+    (tmp_path / broken).symlink_to("nowhere")
+    with pytest.raises(FileExistsError):
+        new_run(tmp_path, "net")
+
+
 def test_runs_begun_at_once_get_a_folder_each(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda _: new_run(tmp_path, "net"), range(64)))
