@@ -154,10 +154,14 @@ class Opened:
         return self._decoded(b"".join(parts))
 
     def blocks(self) -> Iterator[bytes]:
-        """The text in blocks that end with a line feed (the last one may not), without colours and carriage returns."""
+        """The text in blocks that end with a line feed (the last one may not), without colours and carriage returns.
+
+        Once only; nothing of a block is kept while it is looked at.
+        """
         decode = codecs.getincrementaldecoder(self._bom or "utf-8")("replace")
         rest: list[bytes | memoryview] = []
-        total, data, first = 0, self._start, True
+        data, self._start = self._start, b""
+        total, first = 0, True
         held = 0
         while data:
             total += len(data)
@@ -169,8 +173,11 @@ class Opened:
                 data, first = data.removeprefix(codecs.BOM_UTF8), False
             end = data.rfind(b"\n") + 1
             if end:
-                yield _clean(b"".join([*rest, memoryview(data)[:end]]))
-                rest, held = [data[end:]], len(data) - end
+                rest.append(memoryview(data)[:end])
+                block = b"".join(rest)
+                rest, held, data = [data[end:]], len(data) - end, b""
+                yield _clean(block)
+                del block
             else:
                 rest.append(data)
                 held += len(data)

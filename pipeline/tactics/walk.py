@@ -56,6 +56,7 @@ class Walk:
         """Index -> id of a choice as printed, where that is not `0x` and sixteen lower-case digits."""
         self.slow = np.append(np.flatnonzero(self.kinds == SLOW), len(self.at)).tolist()
         """Indices of the lines for the slow way, and the end."""
+        self.together_from = TOGETHER_FROM
         self.index = self.moved = 0
         """How many of the lines and of the timed tactics were taken."""
 
@@ -89,8 +90,10 @@ class Walk:
     def _take(self, stop: int) -> None:
         """Go on up to line `stop`, or to one before it that turns out to be for the slow way."""
         begun, since = self.index, self.moved
-        if stop - begun >= TOGETHER_FROM:
+        if stop - begun >= self.together_from:
             count, keep = self._together(stop)
+            if count < self.together_from:  # where lines turn out to be for the slow way, more of them will
+                self.together_from = len(self.at) + 1
         else:
             count, keep = self._one_by_one(stop)
         self.index += count
