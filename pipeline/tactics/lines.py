@@ -14,6 +14,7 @@ from pipeline.tactics.prefixes import EMBEDDED, Head, head
 from pipeline.tactics.sparsity import Widths
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_])")
+_MARGIN = " \t\n\r\f\v\0"
 _MAX_FOLLOWERS = 4000
 _SPARSITY = "(Sparsity)"
 TORN_SIGNS = ("] [", "[TensorRT] ", "&&&& ")
@@ -25,6 +26,18 @@ def plain(line: str) -> str:
     if "\x1b" in line:
         line = _ANSI.sub("", line)
     return line.strip("\0\r\n") if line[-1:] in ("\0", "\r", "\n") or line[:1] == "\0" else line
+
+
+def unquote(text: str) -> tuple[list[str], bool]:
+    """The lines of a message that was printed as a JSON string, and whether it has its end.
+
+    Args:
+        text: What stands behind the first quotation mark.
+    """
+    try:
+        return msgspec.json.decode(f'"{text}', type=str).split("\n"), True
+    except msgspec.DecodeError:
+        return [text.removesuffix('"')], False
 
 
 class _Pending(msgspec.Struct):
@@ -89,21 +102,26 @@ class Joiner:
         found = head(pending.raw) if pending.joined else pending.head
         if found.process:
             self._process = found.process
-        text = pending.raw[found.end :].strip()
+        text, whole = pending.raw[found.end :].strip(_MARGIN), pending.whole
         if text.endswith("**") and not text.endswith("***"):
             text = text[:-2]
-        yield Message(
-            line=pending.line,
-            text=text,
-            width=pending.tail if not pending.joined else len(pending.raw),
-            severity=found.severity,
-            process=found.process or (self._process if not found.end else None),
-            whole=pending.whole,
-            followers=pending.followers,
-            level=found.level,
-            producer=found.producer,
-            full=0 if pending.joined else pending.full,
-        )
+        texts = [text]
+        if pending.raw[found.end - 1 : found.end] == '"':
+            texts, closed = unquote(text)
+            whole = whole and closed
+        for i, text in enumerate(texts):
+            yield Message(
+                line=pending.line,
+                text=text.strip(_MARGIN),
+                width=pending.tail if not pending.joined else len(pending.raw),
+                severity=found.severity,
+                process=found.process or (self._process if not found.end else None),
+                whole=whole or i < len(texts) - 1,
+                followers=pending.followers,
+                level=found.level,
+                producer=found.producer,
+                full=0 if pending.joined else pending.full,
+            )
 
     def _begin(self, number: int, piece: str, found: Head, *, whole: bool) -> None:
         raw = piece.rstrip()
