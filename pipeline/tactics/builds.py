@@ -118,7 +118,7 @@ def version_of(number: str) -> str:
 
 _NO_LAYER = re.compile(r" (?:to|from) nvm$| copy finish$")
 _TACTIC_NAME = re.compile(r" TacticName: ([^,]*?)(?:, |$)")
-_TACTIC_VALUE = re.compile(r" TacticValue: (0x[0-9a-fA-F]+|-?\d+)")
+_TACTIC_VALUE = re.compile(r" TacticValue: (0x[0-9a-fA-F]+|-?\d+)(?:, |$)")
 _SPARSE = re.compile(r" HasSparseWeights: (\d)")
 _METADATA = re.compile(r" Metadata: (.*)$", re.DOTALL)
 _ONNX = re.compile(r"\[ONNX Layer: ([^\x1e]*?)\](?=\x1e|\[\w+ Layer: |, |\s*$)")

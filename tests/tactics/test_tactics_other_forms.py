@@ -208,3 +208,57 @@ def test_times_alone_and_a_profile_alone_say_what_is_missing(tmp_path):
         tactics.read([str(path)])
     path.write_text(json.dumps([{"count": 1}, {"name": "a", "timeMs": 1.0, "averageMs": 1.0}]))
     assert "give the build's log" in tactics.read([str(path)]).builds[0].hint
+
+
+def wrapped(width, *lines):
+    return [line[i : i + width] for line in lines for i in range(0, len(line), width)]
+
+
+LONG = [f"stage{i}/block/left/Conv + stage{i}/block/left/add + PWN(stage{i}/block/left/relu)" for i in range(9)]
+LONG_SUMMARY = [
+    f"{I}(Sparsity) Found {len(LONG)} layer(s) eligible to use sparse tactics: {', '.join(LONG)}",
+    f"{I}(Sparsity) Chose 2 layer(s) using sparse tactics:, {LONG[1]}, {LONG[4]}",
+    f"{I}Total Weights Memory: 100 bytes",
+]
+
+
+@pytest.mark.parametrize("width", range(60, 161, 9))
+@pytest.mark.parametrize("before", ["> ", "> > "])
+def test_wrapped_lines_that_were_quoted_give_the_whole_names(tmp_path, width, before):
+    build = build_of(tmp_path, *(before + line for line in wrapped(width, *LONG_SUMMARY)))
+    assert (build.eligible, build.selected, build.truncated) == (LONG, [LONG[1], LONG[4]], [])
+
+
+@pytest.mark.parametrize("width", range(60, 161, 9))
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_a_wrapped_line_that_nuls_make_longer_does_not_hide_the_width(tmp_path, width, at):
+    lines = wrapped(width, *LONG_SUMMARY)
+    lines[at] = lines[at][:1] + "\0" + lines[at][1:]
+    build = build_of(tmp_path, *lines)
+    assert set(build.eligible) <= set(LONG)
+    assert set(build.selected) <= {LONG[1], LONG[4]}
+
+
+@pytest.mark.parametrize("width", range(60, 161, 9))
+def test_a_line_that_is_longer_than_all_wrapped_ones_does_not_hide_the_width(tmp_path, width):
+    torn = f"{I}Total Activation Memory: 7 bytes" + "x" * width
+    build = build_of(tmp_path, *wrapped(width, *LONG_SUMMARY, *LONG_SUMMARY[:2]), torn)
+    assert (build.eligible, build.selected) == (LONG, [LONG[1], LONG[4]])
+
+
+def test_bold_marks_around_a_wrapped_line_are_not_part_of_its_width(tmp_path):
+    lines = wrapped(100, *LONG_SUMMARY)
+    build = build_of(tmp_path, *(f"**{line}**" if "Sparsity" in line else line for line in lines))
+    assert (build.eligible, build.selected) == (LONG, [LONG[1], LONG[4]])
+
+
+def test_an_arrow_that_was_wrapped_is_no_quotation(tmp_path):
+    """Its second half begins a line with `> `."""
+    lines = [
+        *begin("a")[:1],
+        V + "*************** Autotuning format combination: Half(1) -",
+        "> Half(1) ***************",
+        I + FOUND,
+        I + CHOSE,
+    ]
+    assert build_of(tmp_path, *lines).eligible == ["a/Conv", "b/Conv"]
