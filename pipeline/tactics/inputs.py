@@ -31,7 +31,7 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _PLANS = (b"ftrt", b"ptrt")
 _JSON = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
 _ANSI = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
-_QUOTED = re.compile(rb"^(?:>(?!>).*\n?){2,}", re.MULTILINE)
+_QUOTED = re.compile(rb"^(?:>(?!>).*(?:\n|\Z)){2,}", re.MULTILINE)
 """Lines of a Markdown quotation. One line alone may be the rest of an ` -> ` that was hard-wrapped."""
 _QUOTE = re.compile(rb"^(?:>(?!>) ?)+", re.MULTILINE)
 

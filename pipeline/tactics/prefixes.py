@@ -31,7 +31,7 @@ PIECES: tuple[Piece, ...] = (
     Piece("quote", r">(?!>) ?|\*\*(?!\*)|`+"),
     Piece("colour-remains", r"\[(?:\d+(?:;\d+)*)?m"),
     Piece("compose", r"(?P<process>[\w.-]+-\d+) +\| "),
-    Piece("ros", r"(?:\d+: )?\[(?P<process>[A-Za-z][\w.+]*(?:[-_][\w.+]+)*-\d+)\] ", "ros"),
+    Piece("ros", r"(?:\d+: )?\[(?P<process>[A-Za-z][\w.+]*(?:-[\w.+]+)*-\d+)\] ", "ros"),
     Piece(
         "onnxruntime",
         r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \[[VIWEF]:onnxruntime:[^\]]*\] \[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +(?P<sev>[A-Z_]+)\] ",

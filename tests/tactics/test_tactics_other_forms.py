@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -11,6 +12,7 @@ from pipeline.errors import InputError
 from pipeline.records.rung import Rung
 from pipeline.tactics.builds import onnx_nodes
 from pipeline.tactics.kernels import classify
+from pipeline.tactics.prefixes import head
 
 SPARSE = "sm80_xmma_fprop_sparse_conv_f16f16_f16f32_f16_nhwckrsc_nhwc_tilesize128x64x64_stage4_g1_sptensor16x8x32_t1r3s3"
 DENSE = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f16_nhwckrsc_nhwc_tilesize128x64x64_stage4_g1_tensor16x8x16_t1r3s3"
@@ -262,3 +264,17 @@ def test_an_arrow_that_was_wrapped_is_no_quotation(tmp_path):
         I + CHOSE,
     ]
     assert build_of(tmp_path, *lines).eligible == ["a/Conv", "b/Conv"]
+
+
+@pytest.mark.parametrize("piece", ["a_", "a-", "a.", "a+", "a-1", "a ", "1: [", "> ", "[m", "2026-02-03 04:05:06 a - "])
+@pytest.mark.parametrize("before", ["[", "", "1: [a", "2026-02-03 04:05:06 "])
+def test_no_text_is_slow_to_read_as_a_prefix(piece, before):
+    text = before + piece * 2000 + "!"
+    start = time.process_time()
+    head(text)
+    assert time.process_time() - start < 0.5
+
+
+def test_marks_within_one_quoted_line_stay(tmp_path):
+    build = build_of(tmp_path, "notes", "> a > b > c", I + FOUND.replace("a/Conv", "a > c/Conv"), I + CHOSE)
+    assert build.eligible == ["a > c/Conv", "b/Conv"]
