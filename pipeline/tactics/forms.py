@@ -105,7 +105,7 @@ FORMS: tuple[Form, ...] = (
         "skip-tactic",
         "",
         "kipping tactic",
-        r"(?:\(?\[?[A-Z_]+: ?\)?|.*Error Code \d+: )?.*?[Ss]kipping tactic (?P<id>\S+) due to .*",
+        r".*?[Ss]kipping tactic (?P<id>\S+) due to .*",
         level=Level.SEEN,
     ),
     Form("device-request", "T", "Device request: ", r"Tactic Device request: .* Device memory is insufficient to use tactic\.?"),

@@ -14,6 +14,8 @@ from pipeline.tactics.prefixes import EMBEDDED, Head, head
 from pipeline.tactics.sparsity import Widths
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_])")
+_TRITON = re.compile(r":\d+\] $")
+"""The end of the prefix behind which a message may stand as a JSON string."""
 _MARGIN = " \t\n\r\f\v\0"
 _MAX_FOLLOWERS = 4000
 _SPARSITY = "(Sparsity)"
@@ -106,8 +108,8 @@ class Joiner:
         if text.endswith("**") and not text.endswith("***"):
             text = text[:-2]
         texts = [text]
-        if pending.raw[found.end - 1 : found.end] == '"':
-            texts, closed = unquote(text)
+        if text.startswith('"') and _TRITON.search(pending.raw[: found.end]):
+            texts, closed = unquote(text[1:])
             whole = whole and closed
         for i, text in enumerate(texts):
             yield Message(

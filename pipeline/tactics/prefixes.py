@@ -2,7 +2,6 @@
 
 A prefix is a run of pieces: a process tag, a time, a severity, `[TRT]`. Reading it piece by piece is what makes torn
 and repeated prefixes (`[t] [t] [W] [TRT] msg`, or `[W] [TRT] msg` without its time) as readable as whole ones.
-Since 2024 Triton prints a message as a JSON string: its first quotation mark belongs to the prefix.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ PIECES: tuple[Piece, ...] = (
     Piece("python", DATE + r" \[TRT\] \[(?P<sev>[VIWEF])\] ?", "tensorrt-python"),
     Piece("trtexec-own", DATE + r" \[(?P<sev>[VIWEF])\] ?", "trtexec"),
     Piece("python-old", r"\[TensorRT\] (?P<sev>VERBOSE|INFO|WARNING|ERROR|INTERNAL_ERROR): ?", "tensorrt-python"),
-    Piece("triton", r"(?P<sev>[VIWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] \"?", "triton"),
-    Piece("triton-iso", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (?P<sev>[VIWEF]) \d+ [\w./-]+:\d+\] \"?", "triton"),
+    Piece("triton", r"(?P<sev>[VIWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] ", "triton"),
+    Piece("triton-iso", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (?P<sev>[VIWEF]) \d+ [\w./-]+:\d+\] ", "triton"),
     Piece("ros-node", r"\[(?P<sev>DEBUG|INFO|WARN|ERROR|FATAL)\] \[\d{9,10}\.\d{1,9}\] \[[\w./-]+\]: ?", "ros"),
     Piece("torch-tensorrt", r"(?P<sev>DEBUG|GRAPH|INFO|WARNING|ERROR): \[Torch-TensorRT[^\]]*\] - ", "torch-tensorrt"),
     Piece("torch-tensorrt-python", r"(?P<sev>DEBUG|INFO|WARNING|ERROR):torch_tensorrt ?\[[^\]]*\]: ?", "torch-tensorrt"),

@@ -80,6 +80,17 @@ def test_messages_that_triton_prints_as_json_strings_are_read(tmp_path):
     assert {layer.name: layer.tactic and layer.tactic.id for layer in build.layers} == {name: A, "c": None}
 
 
+def test_a_large_log_of_json_strings_has_no_layer_whose_name_ends_in_a_quotation_mark(tmp_path):
+    lines = []
+    for i in range(40):
+        lines += [*begin(f"layer{i}"), *(timed(kernel, f"0x{k:016x}", 0.1 + k) for k, kernel in enumerate([DENSE, SPARSE] * 60))]
+        lines.append(f"{V}>>>>>>>>>>>>>>> Chose Runner Type: CaskConvolution Tactic: 0x{0:016x}")
+    build = build_of(tmp_path, *(TRITON + json.dumps(line.removeprefix(V)) for line in lines))
+    assert (tmp_path / "build.log").stat().st_size > 1 << 19
+    assert [layer.name for layer in build.layers] == [f"layer{i}" for i in range(40)]
+    assert {(layer.candidates.sparse, layer.candidates.dense) for layer in build.layers} == {(60, 60)}
+
+
 def test_a_message_whose_closing_quotation_mark_is_missing_was_cut(tmp_path):
     build = build_of(tmp_path, TRITON + f'"{FOUND}"', TRITON + f'"{CHOSE[:-2]}', end="")
     assert build.selected == []
