@@ -13,6 +13,7 @@ from pipeline.records.rung import Rung
 from pipeline.tactics.builds import onnx_nodes
 from pipeline.tactics.kernels import classify
 from pipeline.tactics.prefixes import head
+from pipeline.tactics.require import unmet
 
 SPARSE = "sm80_xmma_fprop_sparse_conv_f16f16_f16f32_f16_nhwckrsc_nhwc_tilesize128x64x64_stage4_g1_sptensor16x8x32_t1r3s3"
 DENSE = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f16_nhwckrsc_nhwc_tilesize128x64x64_stage4_g1_tensor16x8x16_t1r3s3"
@@ -289,3 +290,12 @@ def test_no_text_is_slow_to_read_as_a_prefix(piece, before):
 def test_marks_within_one_quoted_line_stay(tmp_path):
     build = build_of(tmp_path, "notes", "> a > b > c", I + FOUND.replace("a/Conv", "a > c/Conv"), I + CHOSE)
     assert build.eligible == ["a > c/Conv", "b/Conv"]
+
+
+def test_what_a_build_without_its_end_chose_satisfies_no_requirement(tmp_path):
+    chosen = f"{V}>>>>>>>>>>>>>>> Chose Runner Type: CaskConvolution Tactic: {B}"
+    lines = [*begin("b/Conv"), timed(DENSE, A, 0.5), timed(SPARSE, B, 0.1), chosen, *begin("c")]
+    cut = read(tmp_path, *lines)
+    assert [failure.selected for failure in unmet(cut, ["b/Conv"])] == [Rung.UNKNOWN]
+    for end in ([I + FOUND, I + CHOSE], [OWN + "Engine built in 1 sec."]):
+        assert unmet(read(tmp_path, *lines, *end), ["b/Conv"]) == []
