@@ -136,3 +136,12 @@ def test_a_verbose_log_cut_at_a_column_gives_no_cut_name_or_time(tmp_path, width
     for layer in report.builds[0].layers:
         assert layer.name in names
         assert layer.best is None or {best.ms for best in (layer.best.sparse, layer.best.dense) if best} <= {0.15432, 0.25432}
+
+
+@pytest.mark.xfail(strict=True, reason="passes._vote: a chosen list that does not belong to the eligible list denies its layers")
+def test_a_chosen_list_of_other_layers_denies_none_of_the_eligible_ones(tmp_path):
+    """The lines between them, which end the one build and begin the next, are missing."""
+    found = f"{I}(Sparsity) Layers eligible for sparse math: a, b"
+    chose = f"{I}(Sparsity) TRT inference plan picked sparse implementation for layers: c"
+    report = read(tmp_path, found, chose)
+    assert [layer_of(report, name).selected for name in ("a", "b")] == [Rung.UNKNOWN, Rung.UNKNOWN]
