@@ -9,6 +9,7 @@ import msgspec
 
 from pipeline.records.tactics import Truncated
 from pipeline.tactics.facts import Facts
+from pipeline.tactics.names import is_damaged
 from pipeline.tactics.prefixes import Severity
 from pipeline.tactics.sparsity import RawList
 from pipeline.tactics.tables import Tables
@@ -57,6 +58,8 @@ class BuildLog(msgspec.Struct):
     process: str | None = None
     result: Literal["passed", "failed", "cut"] | None = None
     closed: bool = False
+    lists_at_close: int = 0
+    """How many summary messages stood before the last closing line."""
     loads_plan: bool = False
     tensorrt: str | None = None
     command: str | None = None
@@ -95,10 +98,15 @@ class BuildLog(msgspec.Struct):
             | set(self.profile_ms)
         )
 
+    def close(self) -> None:
+        """A line that ends a build."""
+        self.closed, self.lists_at_close = True, len(self.lists)
+
     def calibrated(self) -> None:
         """What was built so far was the calibration engine."""
         self.calibration_tactics += self.tables.cursor
-        self.tables, self.lists, self.dump, self.closed, self.result = Tables(), [], [], False, None
+        self.tables, self.lists, self.dump, self.result = Tables(), [], [], None
+        self.closed, self.lists_at_close = False, 0
 
 
 def version_of(number: str) -> str:
@@ -110,15 +118,21 @@ def version_of(number: str) -> str:
 
 _NO_LAYER = re.compile(r" (?:to|from) nvm$| copy finish$")
 _TACTIC_NAME = re.compile(r" TacticName: ([^,]*)(?:, |$)")
-_TACTIC_VALUE = re.compile(r" TacticValue: (0x[0-9a-fA-F]+|-?\d+)")
+_TACTIC_VALUE = re.compile(r" TacticValue: (0x[0-9a-fA-F]+|-?\d+)(?:, |$)")
 _SPARSE = re.compile(r" HasSparseWeights: (\d)")
 _METADATA = re.compile(r" Metadata: (.*)$", re.DOTALL)
-_ONNX = re.compile(r"\[ONNX Layer: ([^\]\x1e]*)\]")
+_ONNX = re.compile(r"\[ONNX Layer: ([^\x1e]*?)\](?=\x1e|\[\w+ Layer: |, |\s*$)")
+"""A node's name may hold brackets."""
 
 
 def onnx_nodes(metadata: str) -> list[str]:
     """The ONNX nodes that an engine layer's Metadata names."""
     return list(dict.fromkeys(_ONNX.findall(metadata)))
+
+
+def kernel_name(text: str | None) -> str | None:
+    """A kernel's name as printed; None for a cut or damaged one, since what is missing may be what tells its class."""
+    return None if not text or is_damaged(text) or text.endswith(("...", "…")) else text
 
 
 def dump_10_layer(name: str, kind: str, rest: str, line: int, source: int) -> DumpLayer:
@@ -130,7 +144,7 @@ def dump_10_layer(name: str, kind: str, rest: str, line: int, source: int) -> Du
         line,
         source,
         kind,
-        tactic[1] if tactic else None,
+        kernel_name(tactic[1]) if tactic else None,
         value[1].lower() if value else None,
         sparse[1] != "0" if sparse else None,
         onnx_nodes(metadata[1]) if metadata else [],

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from pipeline.errors import InputError
-from pipeline.tactics.builds import DumpLayer, is_wait, onnx_nodes
+from pipeline.tactics.builds import DumpLayer, is_wait, kernel_name, onnx_nodes
 
 DETAILED = "--profilingVerbosity=detailed"
 TIMES_KEYS = {
@@ -52,8 +52,8 @@ def read_document(data: bytes, source: int, path: str) -> Document:
         content: Any = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not readable JSON ({error})", where=path, hint="the file is cut or damaged; export it again") from None
-    if isinstance(content, dict) and isinstance(content.get("Layers"), list):
-        layers = [layer for entry in content["Layers"] if (layer := _layer(entry, source)) is not None]
+    if (entries := _entries(content)) is not None:
+        layers = [layer for entry in entries if (layer := _layer(entry, source)) is not None]
         return Document(path, source, "layer-info", layers=layers)
     if isinstance(content, list):
         rows = [row for row in content if isinstance(row, dict)]
@@ -72,6 +72,18 @@ def read_document(data: bytes, source: int, path: str) -> Document:
     )
 
 
+def _entries(content: Any) -> list[Any] | None:
+    """The layers of a whole engine, or those that the inspector was asked for one by one; None where it is no layer info."""
+    if isinstance(content, dict):
+        layers = content.get("Layers")
+        return layers if isinstance(layers, list) else [content] if _is_layer(content) else None
+    return content if isinstance(content, list) and content and all(map(_is_layer, content)) else None
+
+
+def _is_layer(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("Name"), str) and isinstance(entry.get("LayerType"), str)
+
+
 def _layer(entry: Any, source: int) -> DumpLayer | None:
     if isinstance(entry, str):
         return DumpLayer(entry, None, source, detailed=False)
@@ -84,7 +96,7 @@ def _layer(entry: Any, source: int) -> DumpLayer | None:
         None,
         source,
         _text(entry.get("LayerType")),
-        _text(entry.get("TacticName")),
+        kernel_name(_text(entry.get("TacticName"))),
         value.lower() if value else None,
         bool(sparse) if isinstance(sparse, int) else None,
         onnx_nodes(_text(entry.get("Metadata")) or ""),

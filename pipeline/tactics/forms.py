@@ -46,7 +46,8 @@ FORMS: tuple[Form, ...] = (
     Form(
         "build-failed", "", "ngine ", r"(?:Engine could not be created|Engine set up failed|Building engine failed|Failed to create engine)"
     ),
-    Form("no-implementation", "", "Could not find any implementation for node", r".*Error Code \d+: .*"),
+    Form("build-failed-polygraphy", "I", "Invalid Engine. ", r"Invalid Engine\. Please ensure the engine was built correctly"),
+    Form("no-implementation", "", "Could not find any implementation for node", r".*"),
     # build options
     Form("option-sparsity", "S", "Sparsity: ", r"Sparsity: (?P<mode>Disabled|Enabled|Forced)$"),
     # the sparsity summary: read by `sparsity`, joined over wraps
@@ -63,8 +64,10 @@ FORMS: tuple[Form, ...] = (
     # autotuning
     Form("costs", "=", "Computing costs for", r"={9,} Computing costs for ?(?P<layer>.*)", verbose=True),
     Form("combination", "*", "Autotuning format", r"\*{9,} Autotuning format combination: ?(?P<format>.*?) ?\*{9,}$", verbose=True),
+    Form("combination-cut", "*", "Autotuning format", r"\*{9,} Autotuning format combination", verbose=True),
     Form("reformat", "*", "Autotuning Reformat", r"\*{9,} Autotuning Reformat: ?.*", verbose=True),
     Form("runner", "-", "Timing Runner", r"-{9,} Timing Runner: (?P<layer>.*) \((?P<runner>[^()]*)\)$", verbose=True),
+    Form("runner-cut", "-", "Timing Runner", r"-{9,} Timing Runner: ", verbose=True),
     Form(
         "tactic-named",
         "T",
@@ -82,11 +85,11 @@ FORMS: tuple[Form, ...] = (
         rf"(?:(?P<layer>.*) \([^()]*\) profiling completed in [\d.e+-]+ seconds\. )?Fastest Tactic: (?P<id>{ID}) Time: (?P<ms>{MS})$",
         verbose=True,
     ),
-    Form(
+    Form(  # 7.x names the runner and no id; without either the line was cut
         "set-name",
         "",
         "Set Tactic Name: ",
-        rf"(?P<layer>.*?) (?:\((?P<runner>[^()]*)\) )?Set Tactic Name: (?P<name>\S*)(?: Tactic: (?P<id>{ID}))?$",
+        rf"(?P<layer>.*?) (?:\((?P<runner>[^()]*)\) )?Set Tactic Name: (?P<name>\S*)(?: Tactic: (?P<id>{ID}))?(?(id)|(?(runner)|(?!)))$",
         "7.x to 8.5",
         verbose=True,
     ),
@@ -102,7 +105,7 @@ FORMS: tuple[Form, ...] = (
         "skip-tactic",
         "",
         "kipping tactic",
-        r"(?:\(?\[?[A-Z_]+: ?\)?|.*Error Code \d+: )?.*?[Ss]kipping tactic (?P<id>\S+) due to .*",
+        r".*?[Ss]kipping tactic (?P<id>\S+) due to .*",
         level=Level.SEEN,
     ),
     Form("device-request", "T", "Device request: ", r"Tactic Device request: .* Device memory is insufficient to use tactic\.?"),
@@ -118,9 +121,9 @@ FORMS: tuple[Form, ...] = (
     Form("deepstream-uid", "", "[UID", r".*\[UID(?: = | )(?P<uid>\d+)\].*"),
     # trtexec's profile as a table
     Form("profile-begin", "=", "=== Profile (", r"=== Profile \(\d+ iterations ?\) ===$"),
-    # engine dump
+    # engine dump; since 8.4 `--dumpLayerInfo` prints the form of 10 at any level
     Form("dump-8", "E", "Engine Layer Information", r"Engine Layer Information:", "7.x to 8.6", verbose=True),
-    Form("dump-10", "L", "Layers:", r"Layers:$", ">=10.0", verbose=True),
+    Form("dump-10", "L", "Layers:", r"Layers:$", ">=10.0"),
     Form(
         "dump-8-layer",
         "L",
@@ -129,7 +132,7 @@ FORMS: tuple[Form, ...] = (
         "7.x to 8.6",
         verbose=True,
     ),
-    Form("dump-10-layer", "N", "LayerType: ", r"Name: (?P<name>.*?), LayerType: (?P<type>[^,]*), (?P<rest>.*)", ">=10.0", verbose=True),
+    Form("dump-10-layer", "N", "LayerType: ", r"Name: (?P<name>.*?), LayerType: (?P<type>[^,]*), (?P<rest>.*)", ">=10.0"),
 )
 """In this order: the first that matches decides."""
 

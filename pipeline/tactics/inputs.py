@@ -31,6 +31,9 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _PLANS = (b"ftrt", b"ptrt")
 _JSON = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
 _ANSI = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+_QUOTED = re.compile(rb"^(?:>(?!>).*(?:\n|\Z)){2,}", re.MULTILINE)
+"""Lines of a Markdown quotation. One line alone may be the rest of an ` -> ` that was hard-wrapped."""
+_QUOTE = re.compile(rb"^(?:>(?!>) ?)+", re.MULTILINE)
 
 
 def expand(sources: Sequence[str]) -> list[tuple[str, bool]]:
@@ -249,6 +252,8 @@ class _Zstd(io.RawIOBase):
 def _clean(block: bytes) -> bytes:
     if b"\x1b" in block:
         block = _ANSI.sub(b"", block)
+    if b"\n> " in block:
+        block = _QUOTED.sub(lambda run: _QUOTE.sub(b"", run[0]), block)
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n")
     return block

@@ -44,6 +44,8 @@ def _owner(builds: list[BuildLog], document: Document, wanted: int | None) -> Bu
     if document.kind == "times":
         if len(builds) == 1 or len(named) == 1:
             return named[0] if len(named) == 1 else builds[0]
+        if not builds:
+            raise InputError("these times are of no build", where=document.path, hint="give the build's log, or its layer info, too")
         raise InputError(f"{len(builds)} builds may have these times", where=document.path, hint="say which one: --build N")
     names = document.names
     if not names:

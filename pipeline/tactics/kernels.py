@@ -33,6 +33,7 @@ KERNEL_ROWS: tuple[KernelRow, ...] = (
         "sparse indices, tables or masks: another sparsity than that of 2:4 weights",
     ),
     KernelRow(r"sparse|sptensor|spmma|sp_mma|spgemm", "sparse", Level.SEEN, "2:4 kernels of every architecture carry one of these tokens"),
+    KernelRow(r"(?:\.\.\.|…)$|[\ufffd\0]", "unknown", Level.OWN, "a cut or damaged name: what is missing may be the token"),
     KernelRow(r"^(?:__myl|__myelin|\s*$)", "unknown", Level.SEEN, "Myelin's generated kernels and stubs do not name their math"),
     KernelRow(
         r"xmma|cutlass|cudnn|cublas|implicit_gemm|_avdt_dense_|turing_|ampere_|hopper_",

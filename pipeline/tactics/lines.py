@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 
 import msgspec
 
@@ -14,6 +14,9 @@ from pipeline.tactics.prefixes import EMBEDDED, Head, head
 from pipeline.tactics.sparsity import Widths
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_])")
+_TRITON = re.compile(r":\d+\] $")
+"""The end of the prefix behind which a message may stand as a JSON string."""
+_MARGIN = " \t\n\r\f\v\0"
 _MAX_FOLLOWERS = 4000
 _SPARSITY = "(Sparsity)"
 TORN_SIGNS = ("] [", "[TensorRT] ", "&&&& ")
@@ -25,6 +28,18 @@ def plain(line: str) -> str:
     if "\x1b" in line:
         line = _ANSI.sub("", line)
     return line.strip("\0\r\n") if line[-1:] in ("\0", "\r", "\n") or line[:1] == "\0" else line
+
+
+def unquote(text: str) -> tuple[list[str], bool]:
+    """The lines of a message that was printed as a JSON string, and whether it has its end.
+
+    Args:
+        text: What stands behind the first quotation mark.
+    """
+    try:
+        return msgspec.json.decode(f'"{text}', type=str).split("\n"), True
+    except msgspec.DecodeError:
+        return [text.removesuffix('"')], False
 
 
 class _Pending(msgspec.Struct):
@@ -89,25 +104,30 @@ class Joiner:
         found = head(pending.raw) if pending.joined else pending.head
         if found.process:
             self._process = found.process
-        text = pending.raw[found.end :].strip()
+        text, whole = pending.raw[found.end :].strip(_MARGIN), pending.whole
         if text.endswith("**") and not text.endswith("***"):
             text = text[:-2]
-        yield Message(
-            line=pending.line,
-            text=text,
-            width=pending.tail if not pending.joined else len(pending.raw),
-            severity=found.severity,
-            process=found.process or (self._process if not found.end else None),
-            whole=pending.whole,
-            followers=pending.followers,
-            level=found.level,
-            producer=found.producer,
-            full=0 if pending.joined else pending.full,
-        )
+        texts = [text]
+        if text.startswith('"') and _TRITON.search(pending.raw[: found.end]):
+            texts, closed = unquote(text[1:])
+            whole = whole and closed
+        for i, text in enumerate(texts):
+            yield Message(
+                line=pending.line,
+                text=text.strip(_MARGIN),
+                width=pending.tail if not pending.joined else len(pending.raw),
+                severity=found.severity,
+                process=found.process or (self._process if not found.end else None),
+                whole=whole or i < len(texts) - 1,
+                followers=pending.followers,
+                level=found.level,
+                producer=found.producer,
+                full=0 if pending.joined else pending.full,
+            )
 
     def _begin(self, number: int, piece: str, found: Head, *, whole: bool) -> None:
         raw = piece.rstrip()
-        self._pending = _Pending(number, raw, found, len(raw), whole, _SPARSITY in raw[found.end : found.end + 16], full=len(piece))
+        self._pending = _Pending(number, raw, found, columns(raw), whole, _SPARSITY in raw[found.end : found.end + 16], full=len(piece))
 
     def _continues(self, piece: str, found: Head) -> bool:
         """Whether a physical line may continue the pending message."""
@@ -122,7 +142,7 @@ class Joiner:
         ):
             return False
         if self.width:
-            return pending.tail in (self.width, self.width - 1) and len(piece.rstrip()) <= self.width
+            return pending.tail in (self.width, self.width - 1) and columns(piece.rstrip()) <= self.width
         return pending.sparsity and len(pending.followers) < _MAX_FOLLOWERS
 
     def _append(self, piece: str, *, ended: bool) -> None:
@@ -131,7 +151,7 @@ class Joiner:
         if self.width:
             body = piece.rstrip()
             pending.raw += " " * (self.width - pending.tail) + body
-            pending.tail, pending.joined = len(body), True
+            pending.tail, pending.joined = columns(body), True
         else:
             pending.followers.append(piece)
         pending.whole = ended
@@ -160,20 +180,41 @@ def torn(line: str) -> list[str]:
 
 
 def detect_width(lines: list[str]) -> int | None:
-    """The column at which a whole text is hard-wrapped: at least two lines that are as long as any go on in the next one.
+    """The column at which a whole text is hard-wrapped: nearly all lines that go on in the next one are that long, and few are longer.
 
-    Where each of them ends with a blank, which nothing here counts, that blank is the last column.
+    Where each of them ends with a blank, which nothing here counts, that blank is the last column. One line that is longer, since
+    another was torn into it, is no other width; without such exceptions two lines must go on.
     """
     bodies = [plain(line).rstrip() for line in lines]
-    width = max(map(len, bodies), default=0)
-    going_on = blank = 0
-    for i, (body, following) in enumerate(pairwise(bodies)):
-        if len(body) in (width, width - 1) and following and not begins(following):
-            going_on += 1
-            blank += len(body) == width < len(plain(lines[i]))
-    if going_on < 2:
+    lengths = list(map(columns, bodies))
+    going_on = [i for i, following in enumerate(bodies[1:]) if lengths[i] and following and not begins(following)]
+    width = _commonest([lengths[i] for i in going_on], longest=max(lengths, default=0))
+    full = [i for i in going_on if lengths[i] in (width, width - 1)]
+    if len(full) < 2 or sum(length > width for length in lengths) > len(full) // OUTLIERS:
         return None
-    return width + 1 if blank == going_on else width
+    blank = sum(lengths[i] == width < columns(plain(lines[i])) for i in full)
+    return width + 1 if blank == len(full) else width
+
+
+OUTLIERS = 10
+"""So many lines of a wrapped text allow one that is longer than its width."""
+
+
+def _commonest(lengths: list[int], *, longest: int) -> int:
+    """The length that most of the lines have, of those that a blank at the end may have made one shorter; the longest where few do."""
+    count = Counter(lengths)
+    width = max(count, key=lambda length: (count[length], length), default=longest)
+    if count[width + 1] and width + 1 == longest:
+        width += 1 if count[width + 1] * OUTLIERS >= count[width] else 0
+    return width if count[width] * 2 > len(lengths) or width == longest else longest
+
+
+def columns(text: str) -> int:
+    """How wide a line was shown: a NUL takes no column, and bold marks around it came later."""
+    return len(text) - text.count("\0") - 2 * len(_BOLD.findall(text))
+
+
+_BOLD = re.compile(r"^\*\*(?!\*)|(?<!\*)\*\*$")
 
 
 def begins(line: str) -> bool:

@@ -30,7 +30,7 @@ PIECES: tuple[Piece, ...] = (
     Piece("quote", r">(?!>) ?|\*\*(?!\*)|`+"),
     Piece("colour-remains", r"\[(?:\d+(?:;\d+)*)?m"),
     Piece("compose", r"(?P<process>[\w.-]+-\d+) +\| "),
-    Piece("ros", r"(?:\d+: )?\[(?P<process>[A-Za-z][\w.+]*(?:[-_][\w.+]+)*-\d+)\] ", "ros"),
+    Piece("ros", r"(?:\d+: )?\[(?P<process>[A-Za-z][\w.+]*(?:-[\w.+]+)*-\d+)\] ", "ros"),
     Piece(
         "onnxruntime",
         r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \[[VIWEF]:onnxruntime:[^\]]*\] \[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +(?P<sev>[A-Z_]+)\] ",
@@ -41,15 +41,24 @@ PIECES: tuple[Piece, ...] = (
     Piece("trtexec-own", DATE + r" \[(?P<sev>[VIWEF])\] ?", "trtexec"),
     Piece("python-old", r"\[TensorRT\] (?P<sev>VERBOSE|INFO|WARNING|ERROR|INTERNAL_ERROR): ?", "tensorrt-python"),
     Piece("triton", r"(?P<sev>[VIWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] ", "triton"),
+    Piece("triton-iso", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (?P<sev>[VIWEF]) \d+ [\w./-]+:\d+\] ", "triton"),
+    Piece("ros-node", r"\[(?P<sev>DEBUG|INFO|WARN|ERROR|FATAL)\] \[\d{9,10}\.\d{1,9}\] \[[\w./-]+\]: ?", "ros"),
     Piece("torch-tensorrt", r"(?P<sev>DEBUG|GRAPH|INFO|WARNING|ERROR): \[Torch-TensorRT[^\]]*\] - ", "torch-tensorrt"),
     Piece("torch-tensorrt-python", r"(?P<sev>DEBUG|INFO|WARNING|ERROR):torch_tensorrt ?\[[^\]]*\]: ?", "torch-tensorrt"),
-    Piece("deepstream", r"(?P<sev>DEBUG|INFO|WARNING|ERROR): \[TRT\]: ?", "deepstream"),
+    Piece("deepstream", r"(?P<sev>DEBUG|INFO|WARNING|ERROR): (?:[\w./-]+:\d+ )?\[TRT\]: ?", "deepstream"),
     Piece("python-logging", r"(?P<sev>DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]+: ?", "python-logging"),
+    Piece(
+        "python-logging-dated",
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?:- )?(?:[\w. \[\]-]{1,80}? - )?"
+        r"\[?(?P<sev>DEBUG|INFO|WARNING|ERROR|CRITICAL)\]?(?: - | |: ?)",
+        "python-logging",
+    ),
     Piece("onnx2trt", r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +(?P<sev>[A-Z_]+)\] (?:\[TRT\] ?)?", "onnx2trt"),
     Piece("time", DATE + " ?"),
     Piece("iso-time", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d) "),
+    Piece("unix-time", r"\d{10}\.\d{1,9} (?=\[)"),
     Piece("clock", r"\(\d\d:\d\d:\d\d\) "),
-    Piece("polygraphy-verbose", r"\[(?P<sev>X)\] ", "polygraphy"),
+    Piece("polygraphy-verbose", r"\[(?P<sev>[XSU!])\] ", "polygraphy"),
     Piece("severity", r"\[(?P<sev>[VIWEF])\] ?(?:\[TRT\] ?)?"),
     Piece("trt-severity", r"\[TRT\] \[(?P<sev>[VIWEF])\] ?"),
     Piece("trt", r"\[TRT\] *(?:: )?"),
@@ -57,10 +66,10 @@ PIECES: tuple[Piece, ...] = (
 """Tried in this order at every step: the longer form of a producer before the shorter one."""
 
 _SEVERITY: dict[str, Severity] = {
-    **dict.fromkeys(("V", "X", "VERBOSE", "DEBUG", "GRAPH"), "V"),
+    **dict.fromkeys(("V", "X", "S", "U", "VERBOSE", "DEBUG", "GRAPH"), "V"),
     **dict.fromkeys(("I", "INFO"), "I"),
-    **dict.fromkeys(("W", "WARNING"), "W"),
-    **dict.fromkeys(("E", "F", "ERROR", "INTERNAL_ERROR", "CRITICAL", "FATAL"), "E"),
+    **dict.fromkeys(("W", "WARN", "WARNING"), "W"),
+    **dict.fromkeys(("E", "F", "!", "ERROR", "INTERNAL_ERROR", "CRITICAL", "FATAL"), "E"),
 }
 
 
@@ -74,7 +83,7 @@ _SEV_GROUP = {p.name.replace("-", "_"): f"sev_{p.name.replace('-', '_')}" for p 
 _PROCESS_GROUP = {p.name.replace("-", "_"): f"process_{p.name.replace('-', '_')}" for p in PIECES if "?P<process>" in p.pattern}
 
 
-_PROVES_NOTHING = ("trtexec_own", "python_logging")
+_PROVES_NOTHING = ("trtexec_own", "python_logging", "python_logging_dated")
 _AMBIGUOUS = ("severity",)
 
 

@@ -67,7 +67,7 @@ def unmet(report: TacticReport, patterns: Sequence[str]) -> list[Unmet]:
             raise InputError(
                 f"no layer matches {pattern!r}", where="--require", hint=f"sparsegate tactics {files} --format csv lists the names"
             )
-        standing = [(build.id, layer.id, _in_an_engine(build, _selected(layer, compiled))) for build, layer in matched]
+        standing = [(build.id, layer.id, _in_an_engine(build, layer, _selected(layer, compiled))) for build, layer in matched]
         found += [Unmet(pattern, build, layer, selected) for build, layer, selected in standing if selected is not Rung.YES]
     return found
 
@@ -78,9 +78,11 @@ def _selected(layer: TacticLayer, pattern: re.Pattern[str]) -> Rung:
     return Rung.UNKNOWN if within and layer.selected is Rung.YES else layer.selected
 
 
-def _in_an_engine(build: Build, selected: Rung) -> Rung:
-    """A build that failed left no engine that could run what was selected."""
-    return Rung.UNKNOWN if build.result == "failed" and selected is Rung.YES else selected
+def _in_an_engine(build: Build, layer: TacticLayer, selected: Rung) -> Rung:
+    """A build that failed left no engine with what was selected; nor is one known where only choices before a cut end tell of it."""
+    told = any(seen.rung == "selected" and seen.kind != "choice" for seen in layer.evidence)
+    known = build.result != "failed" and (build.result != "cut" or told)
+    return selected if known or selected is not Rung.YES else Rung.UNKNOWN
 
 
 def exit_code(failures: Sequence[Unmet]) -> ExitCode:

@@ -7,13 +7,16 @@ from collections.abc import Callable
 from typing import cast
 
 from pipeline.records.tactics import Truncated
-from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, dump_10_layer, is_wait, version_of
+from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, dump_10_layer, is_wait, kernel_name, version_of
 from pipeline.tactics.combinations import IGNORED, NONE
 from pipeline.tactics.forms import VERBOSE_FORMS, find_form
 from pipeline.tactics.names import is_damaged
 from pipeline.tactics.sparsity import RawList
 from pipeline.tactics.tables import REFORMAT, Tables
 
+CUT = "..."
+_TWO = re.compile(r", Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: ")
+"""What stands between the names of two layers whose lines were torn into one."""
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{0,18})?")
 
 
@@ -90,26 +93,33 @@ class Stream:
         self._keep()
 
     def verdict(self, match: re.Match[str], message: Message) -> None:
-        self.build.closed = True
+        self.build.close()
         self.build.result = "failed" if match["word"] == "FAILED" else "passed"
         self._keep()
 
     def closing(self, match: re.Match[str], message: Message) -> None:
         if not self.build.loads_plan:
-            self.build.closed = True
+            self.build.close()
             self._keep()
 
     def failed(self, match: re.Match[str], message: Message) -> None:
         self.build.result = "failed"
 
+    def no_implementation(self, match: re.Match[str], message: Message) -> None:
+        if message.severity in ("E", None):
+            self.build.result = "failed"
+
     def option_sparsity(self, match: re.Match[str], message: Message) -> None:
-        self.build.sparsity = cast(Mode, match["mode"].lower())
-        self._keep()
+        if not self.build.loads_plan:  # where a plan is loaded, the line tells the option's default
+            self.build.sparsity = cast(Mode, match["mode"].lower())
+            self._keep()
 
     def sparsity(self, match: re.Match[str], message: Message) -> None:
         raw = RawList(self.source, message.line, message.text, message.width, message.whole, message.followers, full=message.full)
         if raw.kind == "eligible" and self.build.closed and any(known.kind == "eligible" for known in self.build.lists):
             self._start()
+        elif raw.kind == "selected" and 0 < len(self.build.lists) == self.build.lists_at_close:
+            self._start()  # the two messages of a pass are adjacent: the one before it, of another build, is missing
         open_layer = self.build.tables.open_layer
         raw.region = open_layer if open_layer and "ForeignNode" in open_layer else None
         self.build.lists.append(raw)
@@ -124,6 +134,10 @@ class Stream:
         tables = self._tuning()
         tables.combination(tables.formats.number(match["format"]), message.line)
 
+    def combination_cut(self, match: re.Match[str], message: Message) -> None:
+        """Its formats are not known, but those of the last one end here."""
+        self._tuning().combination(NONE, message.line)
+
     def reformat(self, match: re.Match[str], message: Message) -> None:
         self._tuning().reformat()
 
@@ -136,34 +150,51 @@ class Stream:
         else:
             tables.timing_runner(self._layer(tables, layer, message), tables.runners.number(runner), message.line)
 
+    def runner_cut(self, match: re.Match[str], message: Message) -> None:
+        """What follows is of some other layer than what stands before."""
+        tables = self._tuning()
+        tables.timing_runner(self._layer(tables, message.text[match.end() :] + CUT, message), tables.runners.number(""), message.line)
+
     def _layer(self, tables: Tables, name: str, message: Message) -> int:
         """The number of a layer's name; a damaged one is no name."""
-        if not name:
-            return NONE
-        if is_damaged(name) or not message.whole:
-            self.build.truncated.append(Truncated(source=self.source, line=message.line, text=name))
+        if not name or self._is_no_name(name, message):
             return NONE
         return tables.layers.number(name)
 
+    def _is_no_name(self, name: str, message: Message) -> bool:
+        """Whether a name is damaged, and therefore only shown as truncated."""
+        if message.whole and not is_damaged(name) and not name.endswith((CUT, "…")) and not _TWO.search(name):
+            return False
+        self.build.truncated.append(Truncated(source=self.source, line=message.line, text=name))
+        return True
+
     def tactic_named(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().timed(match["name"], match["id"].lower(), float(match["ms"]), message.line)
+        self._timed(kernel_name(match["name"]), match, message)
 
     def tactic(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().timed(None, match["id"].lower(), float(match["ms"]), message.line)
+        self._timed(None, match, message)
+
+    def _timed(self, name: str | None, match: re.Match[str], message: Message) -> None:
+        tables = self._tuning()
+        if message.whole:  # else digits of the time may be missing
+            tables.timed(name, match["id"].lower(), float(match["ms"]), message.line)
 
     def tactic_skipped(self, match: re.Match[str], message: Message) -> None:
         self._tuning().skip()
 
     def set_name(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().set_name(match["name"], match["id"].lower() if match["id"] else None)
+        tables = self._tuning()
+        if message.whole and (name := kernel_name(match["name"])):
+            tables.set_name(name, match["id"].lower() if match["id"] else None)
 
     def fastest(self, match: re.Match[str], message: Message) -> None:
+        """It begins with a name: without a prefix before it, nothing tells whether the name is whole."""
         tables = self.build.tables
-        if match["layer"] and tables.nameless and not self.build.closed:
+        if match["layer"] and message.severity and tables.nameless and not self.build.closed:
             tables.fastest(self._layer(tables, match["layer"], message))
 
     def chose(self, match: re.Match[str], message: Message) -> None:
-        if not self.build.closed:
+        if not self.build.closed and message.whole:
             self.build.tables.chose(match["id"].lower(), message.line)
             self._keep()
 
@@ -203,7 +234,7 @@ class Stream:
             return False
         if words[0] == "Total":
             self._profile_columns = 0
-        elif not is_wait(words[0]) and not is_damaged(words[0]) and message.whole:
+        elif not is_wait(words[0]) and not self._is_no_name(words[0], message):
             self.build.profile_ms[words[0]] = float(words[2])
         return True
 
@@ -211,16 +242,14 @@ class Stream:
         self._keep()
 
     def dump_8_layer(self, match: re.Match[str], message: Message) -> None:
-        if is_damaged(match["name"]) or not message.whole:
-            self.build.truncated.append(Truncated(source=self.source, line=message.line, text=match["name"]))
+        if self._is_no_name(match["name"], message):
             return
         layer = DumpLayer(match["name"], message.line, self.source, match["type"], None, match["id"].lower(), formats=match["io"])
         self.build.dump.append(layer)
         self._keep()
 
     def dump_10_layer(self, match: re.Match[str], message: Message) -> None:
-        if is_damaged(match["name"]) or not message.whole:
-            self.build.truncated.append(Truncated(source=self.source, line=message.line, text=match["name"]))
+        if self._is_no_name(match["name"], message):
             return
         self.build.dump.append(dump_10_layer(match["name"], match["type"], match["rest"], message.line, self.source))
         self._keep()
@@ -232,13 +261,16 @@ HANDLERS: dict[str, Callable[[Stream, re.Match[str], Message], None]] = {
     "closing": Stream.closing,
     "closing-polygraphy": Stream.closing,
     "build-failed": Stream.failed,
-    "no-implementation": Stream.failed,
+    "build-failed-polygraphy": Stream.failed,
+    "no-implementation": Stream.no_implementation,
     "option-sparsity": Stream.option_sparsity,
     "sparsity": Stream.sparsity,
     "costs": Stream.costs,
     "combination": Stream.combination,
+    "combination-cut": Stream.combination_cut,
     "reformat": Stream.reformat,
     "runner": Stream.runner,
+    "runner-cut": Stream.runner_cut,
     "tactic-named": Stream.tactic_named,
     "tactic": Stream.tactic,
     "tactic-skipped": Stream.tactic_skipped,
