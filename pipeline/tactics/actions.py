@@ -93,7 +93,7 @@ class Actions:
     def _read(self, message: bytes) -> tuple[int, int, int] | None:
         text = message.decode("utf-8", "replace")
         match = _STRUCTURAL.fullmatch(text)
-        if match is None or is_damaged(text) or ("] [" in text and EMBEDDED.search(text)):
+        if match is None or is_damaged(text) or is_damaged(match["layer"] or "") or ("] [" in text and EMBEDDED.search(text)):
             return None
         if match["costs"]:
             layer = match["cost_layer"].strip()

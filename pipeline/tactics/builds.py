@@ -132,7 +132,7 @@ def onnx_nodes(metadata: str) -> list[str]:
 
 def kernel_name(text: str | None) -> str | None:
     """A kernel's name as printed; None for a cut or damaged one, since what is missing may be what tells its class."""
-    return None if not text or is_damaged(text) or text.endswith(("...", "…")) else text
+    return None if not text or is_damaged(text) else text
 
 
 def dump_10_layer(name: str, kind: str, rest: str, line: int, source: int) -> DumpLayer:

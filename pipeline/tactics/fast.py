@@ -84,7 +84,7 @@ class FastWay:
         """Of the lines that were seen here."""
         self._scratch = Scratch()
         self._know(Tables())
-        self._layers: dict[bytes, bool] = {}
+        self._around: dict[tuple[bytes, bool], bool] = {}
 
     def _know(self, tables: Tables) -> None:
         """Numbers of names are kept for one build's tables."""
@@ -142,15 +142,15 @@ class FastWay:
             timed.kernel[new] = self.kernels.of(block, lines, timed.start[new], timed.end[new])
         return timed
 
-    def _is_name(self, layer: bytes, kernel: bytes, message: bytes) -> bool:
-        """Whether a message is `L Set Tactic Name: N`; what stands before is checked once."""
-        known = self._layers.get(layer)
+    def _is_name(self, around: tuple[bytes, bool], kernel: bytes, message: bytes) -> bool:
+        """Whether a message is `L Set Tactic Name: N`; what stands around the name is checked once."""
+        known = self._around.get(around)
         if known is None:
             text = message.decode("utf-8", "replace")
             found = find_form(text)
             known = found is not None and found[0] == "set-name" and head(text).end == 0 and torn(text) == [text]
-            if len(self._layers) < _MEMO:
-                self._layers[layer] = known
+            if len(self._around) < _MEMO:
+                self._around[around] = known
         return known and (kernel in self.kernels.numbers or _GRAPHIC.fullmatch(kernel) is not None)
 
     def move(self, tables: Tables, timed: Timed, since: int, keep: np.ndarray, first: int) -> None:

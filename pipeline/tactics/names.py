@@ -10,6 +10,8 @@ _OPEN = "([{"
 _CLOSE = ")]}"
 _MARKS = re.compile(r"[()\[\]{}]|, ?|\.\.\.")
 _PREFIX = re.compile(r"\d\d:\d\d:\d\d|\[TensorRT\] |\[TRT\]|\[[VXIWEF]\] |\.cc:\d+\]")
+_BETWEEN = re.compile(r", Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: ")
+CUT = ("...", "…")
 _PROFILE = re.compile(r" \[profile (\d+)\]$")
 
 
@@ -104,5 +106,11 @@ def profile_of(name: str) -> tuple[str, int | None]:
 
 
 def is_damaged(name: str) -> bool:
-    """Whether a name holds what no layer name has: U+FFFD (invalid UTF-8), NUL, or the prefix of a log message."""
-    return "\ufffd" in name or "\0" in name or ((name.count(":") > 1 or "[" in name) and bool(_PREFIX.search(name)))
+    """Whether a name holds what no layer's or kernel's name has.
+
+    That is U+FFFD (invalid UTF-8), NUL, the prefix of a log message, what stands between the names of two layers whose lines
+    were torn into one, or dots at its end, where it was cut.
+    """
+    if "\ufffd" in name or "\0" in name or name.endswith(CUT):
+        return True
+    return bool((":" in name and _BETWEEN.search(name)) or ((name.count(":") > 1 or "[" in name) and _PREFIX.search(name)))

@@ -10,13 +10,10 @@ from pipeline.records.tactics import Truncated
 from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, dump_10_layer, is_wait, kernel_name, version_of
 from pipeline.tactics.combinations import IGNORED, NONE
 from pipeline.tactics.forms import VERBOSE_FORMS, find_form
-from pipeline.tactics.names import is_damaged
+from pipeline.tactics.names import CUT, is_damaged
 from pipeline.tactics.sparsity import RawList
 from pipeline.tactics.tables import REFORMAT, Tables
 
-CUT = "..."
-_TWO = re.compile(r", Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: ")
-"""What stands between the names of two layers whose lines were torn into one."""
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{0,18})?")
 
 
@@ -153,7 +150,7 @@ class Stream:
     def runner_cut(self, match: re.Match[str], message: Message) -> None:
         """What follows is of some other layer than what stands before."""
         tables = self._tuning()
-        tables.timing_runner(self._layer(tables, message.text[match.end() :] + CUT, message), tables.runners.number(""), message.line)
+        tables.timing_runner(self._layer(tables, message.text[match.end() :] + CUT[0], message), tables.runners.number(""), message.line)
 
     def _layer(self, tables: Tables, name: str, message: Message) -> int:
         """The number of a layer's name; a damaged one is no name."""
@@ -163,7 +160,7 @@ class Stream:
 
     def _is_no_name(self, name: str, message: Message) -> bool:
         """Whether a name is damaged, and therefore only shown as truncated."""
-        if message.whole and not is_damaged(name) and not name.endswith((CUT, "…")) and not _TWO.search(name):
+        if message.whole and not is_damaged(name):
             return False
         self.build.truncated.append(Truncated(source=self.source, line=message.line, text=name))
         return True

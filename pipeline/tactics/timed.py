@@ -29,8 +29,8 @@ _ID_TAIL = len(" Tactic: 0x") + ID_DIGITS
 _PLAIN = re.compile(rb"Tactic: (0x[0-9a-fA-F]{1,16}|-?\d{1,19}) [Tt]ime:? (\d{1,12}\.?\d{0,18}(?:[eE]-?\d{1,2})?)")
 _NUMBER_BITS = (1 << 64) - 1
 
-IsName = Callable[[bytes, bytes, bytes], bool]
-"""Whether a message that holds `L `, `Set Tactic Name: ` and a kernel's name is exactly that; told L, the name and the message."""
+IsName = Callable[[tuple[bytes, bool], bytes, bytes], bool]
+"""Whether a message that holds `L `, `Set Tactic Name: ` and a name is exactly that; told L and whether an id follows, the name, the message."""
 
 
 class Timed(msgspec.Struct):
@@ -139,7 +139,7 @@ def _name(block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, own: np.n
             continue
         found = block.rfind(SET_NAME, a, b)
         name_start, name_end = found + len(SET_NAME), b - _ID_TAIL if id_told else b
-        if found < 0 or name_end <= name_start or not is_name(block[a:found], block[name_start:name_end], block[a:b]):
+        if found < 0 or name_end <= name_start or not is_name((block[a:found], id_told), block[name_start:name_end], block[a:b]):
             continue
         timed.start[i], timed.end[i] = name_start, name_end
         kinds[head] = NOTHING
