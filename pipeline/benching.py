@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     Feeds = dict[str, np.ndarray]
 
+SAVE_BY_NAME = "save inputs by name with numpy.savez, samples along the first axis"
+
 WARM_UP = 20
 """Inferences of a process before those that it reports."""
 
@@ -190,14 +192,14 @@ def _feeds(file: Path, batch: int, job: Job) -> Feeds:
     """Inputs of a model: from the job's file, or random (never zeros, which some kernels run faster)."""
     import numpy as np
 
+    from pipeline.records import npz
+
     if job.inputs is not None:
-        try:
-            with np.load(job.inputs, allow_pickle=False) as data:
-                return {name: np.take(data[name], np.arange(batch) % len(data[name]), axis=0) for name in data.files}
-        except (OSError, ValueError, EOFError, IndexError) as error:
-            raise InputError(
-                f"not a readable file of arrays: {error}", where=str(job.inputs), hint="save inputs by name with numpy.savez"
-            ) from None
+        given = npz.arrays(job.inputs, hint=SAVE_BY_NAME)
+        flat = [name for name, array in given.items() if array.ndim == 0 or len(array) == 0]
+        if flat:
+            raise InputError(f"the array {flat[0]} holds no samples along a first axis", where=str(job.inputs), hint=SAVE_BY_NAME)
+        return {name: np.take(array, np.arange(batch) % len(array), axis=0) for name, array in given.items()}
     if file.suffix.lower() != ".onnx":
         raise InputError("a plan does not say its inputs' shapes", where=str(file), hint="give them with --inputs FILE.npz")
     return random_feeds(file, batch, job.seed)
