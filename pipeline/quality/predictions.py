@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -73,8 +73,8 @@ class Predictions:
         return cls(heads=head.heads, **parts)
 
 
-_PARTS: dict[str, type[np.generic]] = {"scores": np.float64, "slices": np.str_, "answers": np.int64}
-"""The mappings of arrays that `Predictions` holds, with their dtypes."""
+_PARTS: dict[str, type[Any]] = {"scores": np.float64, "slices": np.generic, "answers": np.int64}
+"""The mappings of arrays that `Predictions` holds, with their dtypes; a data source's own slice labels may be numbers."""
 
 
 class _Keys(msgspec.Struct):
@@ -97,7 +97,7 @@ def _column(part: str, at: int) -> str:
     return f"{part}.{at}"
 
 
-def _dtypes(head: _Head) -> dict[str, type[np.generic]]:
+def _dtypes(head: _Head) -> dict[str, type[Any]]:
     return {_column(part, at): dtype for part, dtype in _PARTS.items() for at in range(len(getattr(head.keys, part)))}
 
 

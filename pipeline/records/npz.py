@@ -70,11 +70,11 @@ def write_columns(path: Path, head: object, columns: Mapping[str, NDArray[Any]])
     with io.replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in members.items():
             with archive.open(name + _NPY, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def read_columns(
-    path: Path, kind: type[Head], dtypes: Callable[[Head], Mapping[str, type[np.generic]]], *, what: str
+    path: Path, kind: type[Head], dtypes: Callable[[Head], Mapping[str, type[Any]]], *, what: str
 ) -> tuple[Head, dict[str, NDArray[Any]]]:
     """Read what `write_columns` wrote.
 
