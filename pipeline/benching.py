@@ -192,6 +192,7 @@ def _feeds(file: Path, batch: int, job: Job) -> Feeds:
     """Inputs of a model: from the job's file, or random (never zeros, which some kernels run faster)."""
     import numpy as np
 
+    from pipeline.builders.feeds import random_feeds
     from pipeline.records import npz
 
     if job.inputs is not None:
@@ -203,31 +204,6 @@ def _feeds(file: Path, batch: int, job: Job) -> Feeds:
     if file.suffix.lower() != ".onnx":
         raise InputError("a plan does not say its inputs' shapes", where=str(file), hint="give them with --inputs FILE.npz")
     return random_feeds(file, batch, job.seed)
-
-
-def random_feeds(file: Path, batch: int, seed: int) -> Feeds:
-    """Normal values for floats, 0 and 1 for whole numbers; the first axis is the batch where it is dynamic.
-
-    Raises:
-        InputError: another axis is dynamic, or the model's batch is fixed to another number.
-    """
-    import numpy as np
-
-    from pipeline.builders.model_io import input_types, inputs_of
-
-    rng = np.random.default_rng(seed)
-    types, feeds = input_types(file), {}
-    for name, shape in inputs_of(file).items():
-        extents = [batch if at == 0 and not isinstance(extent, int) else extent for at, extent in enumerate(shape)]
-        known = [extent for extent in extents if isinstance(extent, int)]
-        if len(known) < len(shape):
-            raise InputError(f"input {name} has axes of unknown size: {shape}", where=str(file), hint="give arrays with --inputs FILE.npz")
-        if known and known[0] not in (batch, 1):
-            raise InputError(f"input {name} has batch {known[0]}, not {batch}", where=str(file), hint=f"--batch {known[0]}")
-        dtype = np.dtype(types[name]) if types[name] in np.sctypeDict else np.dtype("float32")
-        floating = np.issubdtype(dtype, np.floating)
-        feeds[name] = (rng.standard_normal(known) if floating else rng.integers(0, 2, known)).astype(dtype)
-    return feeds
 
 
 def serve(file: Path, job: Job, counts: Iterable[int]) -> Iterator[Mapping[str, np.ndarray]]:

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 from pipeline import api
-from pipeline.benching import Job, named, random_feeds
+from pipeline.benching import Job, named
+from pipeline.builders.feeds import random_feeds
 from pipeline.builders.onnxruntime import OnnxRuntime, Unwatched
 from pipeline.cli import group, main
 from pipeline.errors import InputError
