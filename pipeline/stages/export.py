@@ -50,7 +50,7 @@ def _from_torch(work: Work) -> OnnxArms:
     section = work.section("export")
     frozen = work.record("freeze", FrozenModel)
     source = sources.model_source(work.section("model"), work.base)
-    data = sources.data_source(work.section("data"), work.base, work.section("model"))
+    data = work.data()
     heads = tuple(data.heads)
 
     arms: list[OnnxArm] = []

@@ -64,7 +64,7 @@ def _difference(work: Work, masked: Mapping[str, Tensor], frozen: Mapping[str, T
     from pipeline import sources, training
 
     source = sources.model_source(work.section("model"), work.base)
-    data = sources.data_source(work.section("data"), work.base, work.section("model"))
+    data = work.data()
     inputs, _ = data.select.batch(np.arange(min(samples, len(data.select))))
     outputs = []
     for state in (masked, frozen):

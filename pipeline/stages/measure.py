@@ -27,12 +27,12 @@ NEEDS = ("train", "freeze", "export", "build", "tactics")
 
 
 def key(sections: Sections, base: Path) -> dict[str, Any]:
-    """Its own section, the data, the gate's rules (they may end sampling early), and the machine that times."""
+    """Its own section, the data and the model that prepares them, the gate's rules (they may end sampling), and the machine that times."""
     from pipeline import builders, machine, sources
 
     section = sections["build"]
     return {
-        **pick(sections, "measure", "data", "gate", "seed"),
+        **pick(sections, "measure", "data", "model", "gate", "seed"),
         "sources": sources.digests(sections["data"], base),
         "backend": builders.describe(section["backend"], section),
         "cpu": machine.cpu_name(),
@@ -41,13 +41,13 @@ def key(sections: Sections, base: Path) -> dict[str, Any]:
 
 def execute(work: Work) -> Measurement:
     """Time the arms against each other, then profile, evaluate and weigh the first build of each."""
-    from pipeline import builders, latency, sources
+    from pipeline import builders, latency
     from pipeline.stages import engine_parity, timing
 
     engines = work.record("build", Engines)
     first_builds = [engine for engine in engines.engines if engine.repeat == 1]
     backend = builders.backend(engines.backend, work.section("build"))
-    data = sources.data_source(work.section("data"), work.base)
+    data = work.data()
     batches = work.section("measure")["batches"] or [work.record("export", OnnxArms).batch["opt"]]
     shapes = {timing.shape_id(batch): {name: list(array.shape) for name, array in timing.feeds(data, batch).items()} for batch in batches}
     alpha = work.section("gate")["alpha"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
+from pipeline.quality import Predictions
 from pipeline.run import run
 
 KINDS = ("cross", "disc", "square")
@@ -45,7 +46,7 @@ def images(tmp_path):
 SHAPES = """\
 name: shapes
 seed: 1
-model: {timm: test_resnet, args: {num_classes: 3}}
+model: {timm: test_resnet, args: {num_classes: 3}, inputs: [image]}
 data: {imagefolder: images, args: {size: 32, augment: flip, select_share: 0.2}, slices: {csv: slices.csv}}
 train:
   dense: {epochs: 7, batch_size: 15, lr: 0.004, optimizer: adamw}
@@ -69,6 +70,11 @@ def test_an_image_folder_with_a_small_timm_model_runs_end_to_end(images):
     assert {part.axis for part in dense["test"].slices} == {"class", "parity"}
     assert {part.name for part in dense["test"].slices if part.axis == "class"} == set(KINDS)
     assert [rule.outcome for rule in evidence.gate.rules] == ["pass", "pass"]
+    by_torch = next(quality for quality in evidence.train.dense_quality if quality.split == "test")
+    by_engine = evidence.measure.quality["dense"][0]
+    files = (evidence.file("train", by_torch.predictions), evidence.file("measure", by_engine.predictions))
+    left, right = map(Predictions.load, files)
+    assert np.array_equal(left.answers["label"], right.answers["label"]), "the engine saw other images than the torch model"
     again = run(recipe, overrides=SETTINGS, workspace=images, last="train")
     assert again.run.stages[0].status == "cached"
     (images / "images" / "train" / "disc" / "0.png").write_bytes((images / "images" / "train" / "disc" / "1.png").read_bytes())
