@@ -9,6 +9,7 @@ from pipeline.errors import StageError
 from pipeline.records.checkpoint import Checkpoint
 from pipeline.records.frozen import FrozenLayer, FrozenModel
 from pipeline.stages.base import Sections, Work, pick
+from pipeline.stages.feeds import feeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +66,7 @@ def _difference(work: Work, masked: Mapping[str, Tensor], frozen: Mapping[str, T
 
     source = sources.model_source(work.section("model"), work.base)
     data = work.data()
-    inputs, _ = data.select.batch(np.arange(min(samples, len(data.select))))
+    inputs = feeds(data.select, min(samples, len(data.select)))
     outputs = []
     for state in (masked, frozen):
         model = source.make(work.seed)

@@ -14,6 +14,7 @@ from pipeline.records.measurement import Measurement, Size
 from pipeline.records.quality import Quality
 from pipeline.records.tactics import TacticReport
 from pipeline.stages.base import Sections, Work, pick
+from pipeline.stages.feeds import feeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,7 +50,7 @@ def execute(work: Work) -> Measurement:
     backend = builders.backend(engines.backend, work.section("build"))
     data = work.data()
     batches = work.section("measure")["batches"] or [work.record("export", OnnxArms).batch["opt"]]
-    shapes = {timing.shape_id(batch): {name: list(array.shape) for name, array in timing.feeds(data, batch).items()} for batch in batches}
+    shapes = {timing.shape_id(batch): {name: list(array.shape) for name, array in feeds(data.test, batch).items()} for batch in batches}
     alpha = work.section("gate")["alpha"]
 
     samples, observed, energy = timing.sample(backend, engines, data, batches, work, _decided(work))
@@ -112,7 +113,7 @@ def _sizes(engine: Engine, work: Work) -> Sequence[Size]:
     """What an arm takes on disk and what its weights would take, by way of holding them."""
     from pipeline.graph import storage
 
-    arm = next(arm for arm in work.record("export", OnnxArms).arms if arm.arm == engine.onnx_arm)
+    arm = work.record("export", OnnxArms).named(engine.onnx_arm)
     frozen = work.record("freeze", FrozenModel) if "freeze" in work.upstream else None
     state = getattr(frozen, engine.onnx_arm, None)
     build = next((build for build in work.record("tactics", TacticReport).builds if build.arm == engine.name), None)
