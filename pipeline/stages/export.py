@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import StageError
 from pipeline.records.arms import ExportedLayer, OnnxArm, OnnxArms, Parity
-from pipeline.records.check import Target
 from pipeline.records.checkpoint import Checkpoint
 from pipeline.records.frozen import FrozenModel
 from pipeline.records.rung import Rung
 from pipeline.stages.base import Sections, Work, pick
+from pipeline.stages.exported import checked, estimate
 from pipeline.stages.feeds import feeds
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ def execute(work: Work) -> OnnxArms:
 
 def _from_torch(work: Work) -> OnnxArms:
     from pipeline import sources
-    from pipeline.stages.given import estimate
 
     section = work.section("export")
     frozen = work.record("freeze", FrozenModel)
@@ -81,9 +80,7 @@ def _example_batch(batch: Mapping[str, int]) -> int:
 def _export(model: nn.Module, name: str, example: Mapping[str, np.ndarray], heads: tuple[str, ...], work: Work) -> OnnxArm:
     import torch
 
-    from pipeline import graph
     from pipeline.graph.export import export_model
-    from pipeline.stages.given import relative
 
     section = work.section("export")
     path = work.folder / f"{name}.onnx"
@@ -97,8 +94,7 @@ def _export(model: nn.Module, name: str, example: Mapping[str, np.ndarray], head
         opset=section["opset"],
         batch=section["batch"],
     )
-    report = graph.check(path, Target())
-    return OnnxArm(arm=name, model=work.artifact(path), precision=section["precision"], opset=section["opset"], check=relative(report))
+    return OnnxArm(arm=name, model=work.artifact(path), precision=section["precision"], opset=section["opset"], check=checked(path))
 
 
 def _compare(model: nn.Module, arm: OnnxArm, inputs: Mapping[str, np.ndarray], heads: tuple[str, ...], work: Work) -> Parity:
