@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pipeline.errors import InputError, StageError
-from pipeline.latency.plan import Plan, Sampler, starts_processes
+from pipeline.latency.plan import Plan, Renewable, Sampler, starts_processes
 from pipeline.latency.samples import Samples, Sampling
 from pipeline.latency.warmup import warm_up
 from pipeline.progress import Progress, silent
@@ -156,7 +156,7 @@ def _process_schedule(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[
     as it does for loaded engines; else a block is a whole process.
     """
     starts_s, ms = 0.0, {}
-    live = all(hasattr(sampler, "renew") for sampler in arms.values())
+    live = all(isinstance(sampler, Renewable) for sampler in arms.values())
     for name, sampler in arms.items():
         began = clock()
         _renew([sampler])
@@ -174,7 +174,7 @@ def _process_schedule(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[
 
 def _renew(samplers: Iterable[Sampler]) -> None:
     for sampler in samplers:
-        if hasattr(sampler, "renew"):
+        if isinstance(sampler, Renewable):
             sampler.renew()
 
 
