@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from pipeline.alive import as_it_stands
+from pipeline.commands import filled, names
 from pipeline.errors import InputError
 from pipeline.measured import Measured
 from pipeline.records.baseline import Baseline
-from pipeline.records.evidence import Evidence
-from pipeline.records.verdict import Verdict
+from pipeline.records.evidence import Evidence, read_evidence
+from pipeline.records.verdict import RuleResult, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +44,26 @@ def judge(evidence: Evidence, rules: Sequence[Mapping[str, Any]], alpha: float, 
     # within a run, and when a run is judged again later, the same records stand before the judge: not run.json, nor an older verdict
     evidence = replace(evidence, run=None, gate=None)
     return verdict.judge(facts, budgets, ladder=ladder.build(evidence), findings=diagnosis.diagnose(evidence))
+
+
+def judged(folder: Path) -> Evidence:
+    """As `api.judged`."""
+    from pipeline.verdict import bound, diagnosis, ladder
+
+    evidence = read_evidence(folder)
+    evidence = replace(evidence, run=as_it_stands(evidence.run, folder)) if evidence.run else evidence
+    called = names(evidence)["run"]
+    verdict = evidence.gate or Verdict(outcome=RuleResult.INCONCLUSIVE, rules=[], notes=["the gate has not judged this run"])
+    return replace(
+        evidence,
+        gate=replace(
+            verdict,
+            rules=[replace(rule, needs=filled(rule.needs, run=called)) if rule.needs else rule for rule in verdict.rules],
+            ladder=verdict.ladder or ladder.build(evidence),
+            bounds=verdict.bounds or bound.bounds(evidence),
+            findings=diagnosis.with_commands(verdict.findings, evidence) if verdict.findings else diagnosis.diagnose(evidence),
+        ),
+    )
 
 
 def decided(rules: Sequence[Mapping[str, Any]], evidence: Evidence, alpha: float) -> Callable[[Samples], bool]:
