@@ -6,13 +6,18 @@ import shutil
 from collections import Counter
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
 from pipeline.graph.model import open_external, open_model
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
+
+def external_data(path: Path) -> list[str]:
+    """Paths of a model's external data, relative to its folder; empty where the file holds all of its weights.
+
+    Raises:
+        InputError: it is no ONNX model, or its external data is missing or lies outside its folder.
+    """
+    return open_external(open_model(path))
 
 
 def copy_model(source: Path, target: Path) -> Path:
@@ -28,7 +33,8 @@ def copy_model(source: Path, target: Path) -> Path:
     Raises:
         InputError: it is no ONNX model, or its external data is missing or lies outside its folder.
     """
-    for location in open_external(open_model(source)):
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for location in external_data(source):
         (target.parent / location).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source.parent / location, target.parent / location)
     shutil.copyfile(source, target)
@@ -41,7 +47,7 @@ def input_shapes(path: Path) -> dict[str, list[int | str]]:
     Raises:
         InputError: an input whose shape this chain cannot feed.
     """
-    graph = _light(path).graph
+    graph = open_model(path).proto.graph
     weights = {tensor.name for tensor in graph.initializer}
     shapes: dict[str, list[int | str]] = {}
     for value in graph.input:
@@ -62,7 +68,7 @@ def precision_of(path: Path) -> str:
 
     names = {onnx.TensorProto.FLOAT: "fp32", onnx.TensorProto.FLOAT16: "fp16", onnx.TensorProto.BFLOAT16: "bf16"}
     counts: Counter[str] = Counter()
-    for tensor in _light(path).graph.initializer:
+    for tensor in open_model(path).proto.graph.initializer:
         if tensor.data_type in names:
             counts[names[tensor.data_type]] += prod(tensor.dims)
     return counts.most_common(1)[0][0] if counts else "fp32"
@@ -70,14 +76,4 @@ def precision_of(path: Path) -> str:
 
 def opset_of(path: Path) -> int:
     """Version of ONNX's own operators that the file imports; 0 where it imports none."""
-    return next((int(item.version) for item in _light(path).opset_import if item.domain in ("", "ai.onnx")), 0)
-
-
-def _light(path: Path) -> ModelProto:
-    """The model without its external data."""
-    import onnx
-
-    try:
-        return onnx.load(str(path), load_external_data=False)
-    except Exception as error:  # noqa: BLE001 (protobuf's DecodeError is no public class)
-        raise InputError(f"not a readable ONNX file: {error}", where=str(path)) from None
+    return next((int(item.version) for item in open_model(path).proto.opset_import if item.domain in ("", "ai.onnx")), 0)

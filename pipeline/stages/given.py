@@ -23,8 +23,12 @@ def arms_of_onnx(work: Work) -> OnnxArms:
     model, batch = work.section("model"), dict(work.section("export")["batch"])
     source = sources.model_source(model, work.base).onnx
     assert source is not None
-    given = copy_model(source, work.folder / ("dense.onnx" if model["prune"] else "sparse.onnx"))
-    files = {"dense": given, "sparse": _pruned(given, work)} if model["prune"] else {"sparse": given}
+    if model["prune"]:
+        given = copy_model(source, _dense_folder(source, work) / "dense.onnx")
+        files = {"dense": given, "sparse": _pruned(given, work)}
+    else:
+        given = copy_model(source, work.folder / "sparse.onnx")
+        files = {"sparse": given}
     arms = [_arm(name, path, work) for name, path in files.items()]
     sparse = next(arm for arm in arms if arm.arm == "sparse")
     return OnnxArms(
@@ -34,6 +38,13 @@ def arms_of_onnx(work: Work) -> OnnxArms:
         batch=batch,
         estimate=estimate(files["sparse"], batch["opt"]),
     )
+
+
+def _dense_folder(source: Path, work: Work) -> Path:
+    """One of its own where there is external data: the pruned copy's has the same names."""
+    from pipeline.graph.intake import external_data
+
+    return work.folder / "dense" if external_data(source) else work.folder
 
 
 def _pruned(dense: Path, work: Work) -> Path:

@@ -117,10 +117,11 @@ def _sizes(engine: Engine, work: Work) -> Sequence[Size]:
     frozen = work.record("freeze", FrozenModel) if "freeze" in work.upstream else None
     state = getattr(frozen, engine.onnx_arm, None)
     build = next((build for build in work.record("tactics", TacticReport).builds if build.arm == engine.name), None)
+    model = work.file("export", arm.model)
     return storage.arm_sizes(
         engine.name,
         arm.check.layers,
-        model=[work.file("export", arm.model)],
+        model=[model, *(model.parent / file.path for file in arm.check.model.external)],
         plan=work.file("build", engine.plan),
         state_dict=work.file("freeze", state) if state else None,
         memory=storage.device_memory(build.memory if build else {}),

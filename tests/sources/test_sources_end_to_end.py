@@ -153,7 +153,8 @@ def test_a_model_with_two_heads_gates_each(two_heads):
     assert str(evidence.gate.outcome) == "fail"
 
 
-def gemm(path, weight):
+def gemm(path, weight, data=None):
+    """A model of one product; its weight lies in the file `data` beside it, where that is named."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -164,15 +165,16 @@ def gemm(path, weight):
         [helper.make_tensor_value_info("label", TensorProto.FLOAT, ["batch", weight.shape[1]])],
         [numpy_helper.from_array(weight, "w")],
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    where = {"save_as_external_data": True, "location": data, "size_threshold": 0} if data else {}
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path, **where)
 
 
-@pytest.mark.parametrize("prune", [True, False])
-def test_an_onnx_file_enters_at_export_checked_or_pruned(tmp_path, prune):
+@pytest.mark.parametrize(("prune", "data"), [(True, None), (False, None), (False, "m.data"), (True, "m.data")])
+def test_an_onnx_file_enters_at_export_checked_or_pruned(tmp_path, prune, data):
     weight = np.random.default_rng(0).normal(size=(16, 8)).astype(np.float32)
     if not prune:
         weight[::4] = weight[1::4] = 0.0
-    gemm(tmp_path / "m.onnx", weight)
+    gemm(tmp_path / "m.onnx", weight, data)
     parts = {f"{split}_x": np.random.default_rng(i).random((32, 16)) for i, split in enumerate(("train", "select", "test"))}
     np.savez(tmp_path / "d.npz", **parts, **{f"{split}_label": np.arange(32) % 8 for split in ("train", "select", "test")})
     (tmp_path / "r.yaml").write_text(
@@ -182,6 +184,10 @@ def test_an_onnx_file_enters_at_export_checked_or_pruned(tmp_path, prune):
     evidence = run(tmp_path / "r.yaml", overrides=SETTINGS, workspace=tmp_path)
     assert [status.stage for status in evidence.run.stages] == ["export", "build", "tactics", "measure", "gate"]
     assert str(evidence.gate.outcome) == "pass"
+    (exported,) = (tmp_path / "engines" / "given").glob("export-*/sparse.onnx")
+    held = {size.name: size.bytes for size in evidence.measure.sizes if size.arm == "sparse"}
+    assert held["file"] == sum(path.stat().st_size for path in (exported, *exported.parent.glob("m.data")))
+    assert held["file"] > 16 * 8 * 4
 
 
 def test_a_model_with_a_nan_weight_is_not_released(tmp_path):
