@@ -113,28 +113,9 @@ def judged(folder: str | Path) -> Evidence:
     Raises:
         InputError: it is not a run, or a record cannot be read.
     """
-    from msgspec.structs import replace
+    from pipeline import judging
 
-    from pipeline.alive import as_it_stands
-    from pipeline.commands import filled, names
-    from pipeline.records.evidence import read_evidence
-    from pipeline.records.verdict import RuleResult, Verdict
-    from pipeline.verdict import bound, diagnosis, ladder
-
-    evidence = read_evidence(Path(folder))
-    evidence = replace(evidence, run=as_it_stands(evidence.run, Path(folder))) if evidence.run else evidence
-    called = names(evidence)["run"]
-    verdict = evidence.gate or Verdict(outcome=RuleResult.INCONCLUSIVE, rules=[], notes=["the gate has not judged this run"])
-    return replace(
-        evidence,
-        gate=replace(
-            verdict,
-            rules=[replace(rule, needs=filled(rule.needs, run=called)) if rule.needs else rule for rule in verdict.rules],
-            ladder=verdict.ladder or ladder.build(evidence),
-            bounds=verdict.bounds or bound.bounds(evidence),
-            findings=diagnosis.with_commands(verdict.findings, evidence) if verdict.findings else diagnosis.diagnose(evidence),
-        ),
-    )
+    return judging.judged(Path(folder))
 
 
 def judge(evidence: Evidence, rules: Sequence[Mapping[str, Any]], alpha: float = 0.05, baseline: Baseline | None = None) -> Verdict:

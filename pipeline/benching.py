@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     Feeds = dict[str, np.ndarray]
 
+SAVE_BY_NAME = "save inputs by name with numpy.savez, samples along the first axis"
+
 WARM_UP = 20
 """Inferences of a process before those that it reports."""
 
@@ -190,42 +192,18 @@ def _feeds(file: Path, batch: int, job: Job) -> Feeds:
     """Inputs of a model: from the job's file, or random (never zeros, which some kernels run faster)."""
     import numpy as np
 
+    from pipeline.builders.feeds import random_feeds
+    from pipeline.records import npz
+
     if job.inputs is not None:
-        try:
-            with np.load(job.inputs, allow_pickle=False) as data:
-                return {name: np.take(data[name], np.arange(batch) % len(data[name]), axis=0) for name in data.files}
-        except (OSError, ValueError, EOFError, IndexError) as error:
-            raise InputError(
-                f"not a readable file of arrays: {error}", where=str(job.inputs), hint="save inputs by name with numpy.savez"
-            ) from None
+        given = npz.arrays(job.inputs, hint=SAVE_BY_NAME)
+        flat = [name for name, array in given.items() if array.ndim == 0 or len(array) == 0]
+        if flat:
+            raise InputError(f"the array {flat[0]} holds no samples along a first axis", where=str(job.inputs), hint=SAVE_BY_NAME)
+        return {name: np.take(array, np.arange(batch) % len(array), axis=0) for name, array in given.items()}
     if file.suffix.lower() != ".onnx":
         raise InputError("a plan does not say its inputs' shapes", where=str(file), hint="give them with --inputs FILE.npz")
     return random_feeds(file, batch, job.seed)
-
-
-def random_feeds(file: Path, batch: int, seed: int) -> Feeds:
-    """Normal values for floats, 0 and 1 for whole numbers; the first axis is the batch where it is dynamic.
-
-    Raises:
-        InputError: another axis is dynamic, or the model's batch is fixed to another number.
-    """
-    import numpy as np
-
-    from pipeline.builders.model_io import input_types, inputs_of
-
-    rng = np.random.default_rng(seed)
-    types, feeds = input_types(file), {}
-    for name, shape in inputs_of(file).items():
-        extents = [batch if at == 0 and not isinstance(extent, int) else extent for at, extent in enumerate(shape)]
-        known = [extent for extent in extents if isinstance(extent, int)]
-        if len(known) < len(shape):
-            raise InputError(f"input {name} has axes of unknown size: {shape}", where=str(file), hint="give arrays with --inputs FILE.npz")
-        if known and known[0] not in (batch, 1):
-            raise InputError(f"input {name} has batch {known[0]}, not {batch}", where=str(file), hint=f"--batch {known[0]}")
-        dtype = np.dtype(types[name]) if types[name] in np.sctypeDict else np.dtype("float32")
-        floating = np.issubdtype(dtype, np.floating)
-        feeds[name] = (rng.standard_normal(known) if floating else rng.integers(0, 2, known)).astype(dtype)
-    return feeds
 
 
 def serve(file: Path, job: Job, counts: Iterable[int]) -> Iterator[Mapping[str, np.ndarray]]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msgspec.structs import replace
 
+from pipeline.records import io
 from pipeline.records.arms import ExportedLayer, OnnxArms, Parity
 from pipeline.records.artifact import Artifact
 from pipeline.records.checkpoint import Checkpoint, LayerDecision
 from pipeline.records.engines import Engine, Engines
-from pipeline.records.evidence import Evidence
+from pipeline.records.evidence import RECORD_OF_STAGE, Evidence
 from pipeline.records.frozen import FrozenLayer, FrozenModel
 from pipeline.records.layers import WeightedLayer
 from pipeline.records.measurement import Conditions, Estimate, LayerTime, Measurement, Ratio, Size, Timing
@@ -211,3 +214,13 @@ def on_onnxruntime() -> Evidence:
             conditions=Conditions(backend="onnxruntime", device="cpu"),
         ),
     )
+
+
+def write_run(folder: Path, evidence: Evidence) -> Path:
+    """Write the records as a run's folder; gives the folder."""
+    assert evidence.run is not None
+    io.write(folder / "run.json", evidence.run)
+    for stage in RECORD_OF_STAGE:
+        if (record := getattr(evidence, stage)) is not None:
+            io.write(folder / "records" / f"{stage}.json", record)
+    return folder

@@ -11,9 +11,6 @@ if TYPE_CHECKING:
 
     from pipeline.graph.tensors import Stored
 
-MOST_VARINT = 10
-FLUSH_BYTES = 1 << 26
-
 
 class DoesNotFitError(Exception):
     """A number needs more bytes than the one that stands in its place."""

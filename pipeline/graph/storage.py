@@ -12,6 +12,7 @@ from math import ceil, prod
 from pathlib import Path
 
 from pipeline.errors import InputError
+from pipeline.pattern import GROUP, KEEP
 from pipeline.records.check import CheckedLayer
 from pipeline.records.measurement import Size
 
@@ -30,7 +31,8 @@ ITEM_BYTES: dict[str, int] = {
 }
 """Bytes of one value, by the names that numpy, ml_dtypes and ONNX use."""
 
-GROUP, KEPT, INDEX_BITS = 4, 2, 2
+INDEX_BITS = 2
+"""Of a kept value within its group."""
 CHUNK = 1 << 20
 
 
@@ -58,7 +60,7 @@ def packed_bytes(count: int, dtype: str) -> int:
     >>> packed_bytes(4, "float16")
     5
     """
-    kept = ceil(count * KEPT / GROUP)
+    kept = ceil(count * KEEP / GROUP)
     return kept * _item(dtype) + ceil(kept * INDEX_BITS / 8)
 
 

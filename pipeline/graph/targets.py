@@ -9,8 +9,8 @@ from pipeline.errors import InputError
 from pipeline.records.check import Target
 
 Version = tuple[int, ...]
-FIRST_STRONG = (10, 0)
 ONLY_STRONG = (11, 0)
+"""The TensorRT version from which on every network is strongly typed."""
 
 
 @dataclass(frozen=True)

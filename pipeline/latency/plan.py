@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
@@ -27,6 +27,7 @@ class Sampler(Protocol):
         ...
 
 
+@runtime_checkable
 class Renewable(Protocol):
     """A sampler whose engine lives in a process that can be started anew."""
 

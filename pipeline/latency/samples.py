@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,14 +11,12 @@ import msgspec
 import numpy as np
 
 from pipeline.errors import InputError
+from pipeline.records import npz
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAX_BYTES = 4 << 30
-"""Largest unpacked size that `load` accepts."""
-
-_COLUMNS = {
+_COLUMNS: dict[str, type[np.generic]] = {
     "arm": np.int16,
     "shape": np.int16,
     "metric": np.int16,
@@ -45,6 +42,15 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str = ""
     """`rounds`, `decided`, or `time limit`."""
     seed: int = 0
+
+
+class _Head(msgspec.Struct, array_like=True):
+    """What a file says beside its columns."""
+
+    arms: tuple[str, ...]
+    shapes: tuple[str, ...]
+    metrics: tuple[str, ...]
+    sampling: dict[str, Sampling]
 
 
 @dataclass(frozen=True)
@@ -100,23 +106,19 @@ class Samples:
         names = {
             axis: tuple(dict.fromkeys(name for part in every for name in getattr(part, axis + "s"))) for axis in ("arm", "shape", "metric")
         }
-        columns = {}
+        joined = {}
         for column, dtype in _COLUMNS.items():
             pieces = [getattr(part, column) for part in every]
             if column in names:
                 pieces = [_renumbered(piece, getattr(part, column + "s"), names[column]) for piece, part in zip(pieces, every, strict=True)]
-            columns[column] = np.concatenate([np.empty(0, dtype), *pieces]).astype(dtype)
+            joined[column] = np.concatenate([np.empty(0, dtype), *pieces]).astype(dtype)
         sampling = {shape: facts for part in every for shape, facts in part.sampling.items()}
-        return cls(arms=names["arm"], shapes=names["shape"], metrics=names["metric"], sampling=sampling, **columns)
+        return cls(arms=names["arm"], shapes=names["shape"], metrics=names["metric"], sampling=sampling, **joined)
 
     def save(self, path: Path) -> None:
-        """Write a compressed .npz without pickles."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        head = msgspec.json.encode([list(self.arms), list(self.shapes), list(self.metrics), self.sampling])
-        with path.open("wb") as file:
-            np.savez_compressed(
-                file, head=np.frombuffer(head, np.uint8), allow_pickle=False, **{name: getattr(self, name) for name in _COLUMNS}
-            )
+        """Write a file of columns, see `records.npz`."""
+        head = _Head(self.arms, self.shapes, self.metrics, self.sampling)
+        npz.write_columns(path, head, {name: getattr(self, name) for name in _COLUMNS})
 
     @classmethod
     def load(cls, path: Path) -> Samples:
@@ -125,30 +127,16 @@ class Samples:
         Raises:
             InputError: not such a file, too large, damaged, or its columns do not fit together.
         """
-        try:
-            with zipfile.ZipFile(path) as archive:
-                if sum(item.file_size for item in archive.infolist()) > MAX_BYTES:
-                    raise InputError(f"samples would unpack to more than {MAX_BYTES >> 30} GiB", where=str(path), hint="measure again")
-            with np.load(path, allow_pickle=False) as data:
-                head = data["head"].tobytes()
-                columns = {name: data[name].astype(dtype, copy=False) for name, dtype in _COLUMNS.items()}
-            arms, shapes, metrics, sampling = msgspec.json.decode(
-                head, type=tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], dict[str, Sampling]]
-            )
-        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
-            raise InputError(f"not a readable samples file ({error})", where=str(path), hint="measure again") from None
-        return cls(arms=arms, shapes=shapes, metrics=metrics, sampling=sampling, **columns)._checked(path)
+        head, found = npz.read_columns(path, _Head, lambda _: _COLUMNS, what="samples")
+        return cls(arms=head.arms, shapes=head.shapes, metrics=head.metrics, sampling=head.sampling, **found)._checked(path)
 
     def _checked(self, path: Path) -> Samples:
-        lengths = {getattr(self, name).shape for name in _COLUMNS}
-        fit = lengths == {(len(self.ms),)} and all(
+        named = all(
             column.size == 0 or (int(column.min()) >= 0 and int(column.max()) < len(names))
             for column, names in ((self.arm, self.arms), (self.shape, self.shapes), (self.metric, self.metrics))
         )
-        if not fit or not bool((np.isfinite(self.ms) & (self.ms > 0)).all()):
-            raise InputError(
-                "samples are damaged: columns do not fit together or times are not positive", where=str(path), hint="measure again"
-            )
+        if not named or not bool((np.isfinite(self.ms) & (self.ms > 0)).all()):
+            raise InputError("samples are damaged: names are missing or times are not positive", where=str(path), hint="measure again")
         return self
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pipeline.errors import InputError, StageError
-from pipeline.latency.plan import Plan, Sampler, starts_processes
+from pipeline.latency.plan import Plan, Renewable, Sampler, starts_processes
 from pipeline.latency.samples import Samples, Sampling
 from pipeline.latency.warmup import warm_up
 from pipeline.progress import Progress, silent
@@ -82,7 +82,7 @@ def sample(
     """
     if not arms:
         raise InputError("nothing to sample: no arm is given", where=shape, hint="name at least one engine")
-    schedule = _process_schedule(arms, plan, clock) if any(map(starts_processes, arms.values())) else _block_schedule(arms, plan, clock)
+    schedule = _schedule(arms, plan, clock)
     rng = np.random.default_rng(seed)
     columns = _Columns(tuple(arms), shape)
     facts = Sampling(
@@ -94,33 +94,49 @@ def sample(
         stopped="rounds",
         seed=seed,
     )
-    start, next_look, done = clock(), plan.rounds * schedule.group, 0
-    limit = max(plan.seconds, schedule.rounds * schedule.round_s) * OVERTIME
     least = plan.rounds * schedule.group
-    while done < schedule.rounds:
-        if schedule.level == "process" and done % schedule.group == 0:
-            _renew(arms.values())
-        for arm in rng.permutation(len(arms)):
-            sampler = arms[columns.arms[arm]]
-            pause(schedule.pause_s)
-            if schedule.rewarm:
-                sampler.block(schedule.rewarm)
-            began = clock()
-            columns.add(int(arm), done, int(began * 1e9), sampler.block(schedule.inferences))
-        done += 1
+    limit = clock() + max(plan.seconds, schedule.rounds * schedule.round_s) * OVERTIME
+    next_look = least
+    for done in range(1, schedule.rounds + 1):
+        _round(arms, schedule, done - 1, rng, columns, clock, pause)
         facts = replace(facts, rounds=done)
         progress(f"sampling {shape}", done, schedule.rounds)
-        if done % schedule.group:
+        if done % schedule.group:  # an observation is a whole group
             continue
         if decided is not None and next_look <= done < schedule.rounds:
             next_look = done + max(1, schedule.rounds // LOOKS)
             if decided(columns.samples(facts)):
                 facts = replace(facts, stopped="decided")
                 break
-        if clock() - start > limit and done >= least:
+        if clock() > limit and done >= least:
             facts = replace(facts, stopped="time limit")
             break
     return columns.samples(facts)
+
+
+def _round(
+    arms: Mapping[str, Sampler],
+    schedule: Schedule,
+    number: int,
+    rng: np.random.Generator,
+    columns: _Columns,
+    clock: Callable[[], float],
+    pause: Callable[[float], None],
+) -> None:
+    """One block of every arm, in an order drawn anew; new processes where a group of rounds begins."""
+    if schedule.level == "process" and number % schedule.group == 0:
+        _renew(arms.values())
+    for arm in rng.permutation(len(arms)):
+        sampler = arms[columns.arms[arm]]
+        pause(schedule.pause_s)
+        if schedule.rewarm:
+            sampler.block(schedule.rewarm)
+        began = clock()
+        columns.add(int(arm), number, int(began * 1e9), sampler.block(schedule.inferences))
+
+
+def _schedule(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[], float]) -> Schedule:
+    return _process_schedule(arms, plan, clock) if any(map(starts_processes, arms.values())) else _block_schedule(arms, plan, clock)
 
 
 def _block_schedule(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[], float]) -> Schedule:
@@ -140,7 +156,7 @@ def _process_schedule(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[
     as it does for loaded engines; else a block is a whole process.
     """
     starts_s, ms = 0.0, {}
-    live = all(hasattr(sampler, "renew") for sampler in arms.values())
+    live = all(isinstance(sampler, Renewable) for sampler in arms.values())
     for name, sampler in arms.items():
         began = clock()
         _renew([sampler])
@@ -158,7 +174,7 @@ def _process_schedule(arms: Mapping[str, Sampler], plan: Plan, clock: Callable[[
 
 def _renew(samplers: Iterable[Sampler]) -> None:
     for sampler in samplers:
-        if hasattr(sampler, "renew"):
+        if isinstance(sampler, Renewable):
             sampler.renew()
 
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.quality.metrics import metric_named, score
+from pipeline.records import npz
 from pipeline.records.artifact import Artifact
 from pipeline.records.quality import HeadQuality, Quality, Slice
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-MAX_BYTES = 4 << 30
-"""Largest unpacked size that `load` accepts."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +54,10 @@ class Predictions:
         return max((len(values) for values in self.scores.values()), default=0)
 
     def save(self, path: Path) -> None:
-        """Write a compressed .npz without pickles."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        parts = {"scores": self.scores, "slices": self.slices, "answers": self.answers}
-        keys = {part: list(arrays) for part, arrays in parts.items()}
-        columns = {f"{part}.{index}": arrays[key] for part, arrays in parts.items() for index, key in enumerate(keys[part])}
-        head = np.frombuffer(msgspec.json.encode([dict(self.heads), keys]), np.uint8)
-        with path.open("wb") as file:
-            np.savez_compressed(file, head=head, allow_pickle=False, **columns)
+        """Write a file of columns, see `records.npz`."""
+        keys = _Keys(scores=list(self.scores), slices=list(self.slices), answers=list(self.answers))
+        arrays = {_column(part, at): getattr(self, part)[key] for part in _PARTS for at, key in enumerate(getattr(keys, part))}
+        npz.write_columns(path, _Head(dict(self.heads), keys), arrays)
 
     @classmethod
     def load(cls, path: Path) -> Predictions:
@@ -73,20 +66,39 @@ class Predictions:
         Raises:
             InputError: not such a file, too large, damaged, or its columns do not fit together.
         """
-        try:
-            with zipfile.ZipFile(path) as archive:
-                if sum(item.file_size for item in archive.infolist()) > MAX_BYTES:
-                    raise InputError(f"predictions would unpack to more than {MAX_BYTES >> 30} GiB", where=str(path), hint="measure again")
-            with np.load(path, allow_pickle=False) as data:
-                heads, keys = msgspec.json.decode(data["head"].tobytes(), type=tuple[dict[str, str], dict[str, list[str]]])
-                read = {part: {key: data[f"{part}.{index}"] for index, key in enumerate(names)} for part, names in keys.items()}
-            found = cls(heads=heads, scores=read["scores"], slices=read["slices"], answers=read["answers"])
-        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
-            raise InputError(f"not a readable predictions file ({error})", where=str(path), hint="measure again") from None
-        lengths = {len(column) for part in (found.scores, found.slices, found.answers) for column in part.values()}
-        if len(lengths) > 1 or set(found.scores) != set(heads):
-            raise InputError("predictions are damaged: columns do not fit together", where=str(path), hint="measure again")
-        return found
+        head, found = npz.read_columns(path, _Head, _dtypes, what="predictions")
+        if set(head.keys.scores) != set(head.heads):
+            raise InputError("predictions are damaged: heads and scores do not fit together", where=str(path), hint="measure again")
+        parts = {part: {key: found[_column(part, at)] for at, key in enumerate(getattr(head.keys, part))} for part in _PARTS}
+        return cls(heads=head.heads, **parts)
+
+
+_PARTS: dict[str, type[Any]] = {"scores": np.float64, "slices": np.generic, "answers": np.int64}
+"""The mappings of arrays that `Predictions` holds, with their dtypes; a data source's own slice labels may be numbers."""
+
+
+class _Keys(msgspec.Struct):
+    """Keys of each mapping, in the order of their columns in the file."""
+
+    scores: list[str]
+    slices: list[str]
+    answers: list[str]
+
+
+class _Head(msgspec.Struct, array_like=True):
+    """What a file says beside its columns."""
+
+    heads: dict[str, str]
+    keys: _Keys
+
+
+def _column(part: str, at: int) -> str:
+    """Name of a column: keys may be any text, names within an archive may not."""
+    return f"{part}.{at}"
+
+
+def _dtypes(head: _Head) -> dict[str, type[Any]]:
+    return {_column(part, at): dtype for part, dtype in _PARTS.items() for at in range(len(getattr(head.keys, part)))}
 
 
 def digest(outputs: NDArray[np.generic]) -> NDArray[np.int64]:

@@ -58,3 +58,7 @@ class OnnxArms(Record, frozen=True, kw_only=True, tag="sparsegate.arms/1"):
     """min, opt, max."""
     estimate: EstimateReport | None = None
     """At most how much faster NVIDIA GPUs could run the sparse arm at the opt batch; None where shapes stay open."""
+
+    def named(self, arm: str) -> OnnxArm:
+        """The arm of a name that this export wrote, such as an engine's `onnx_arm`."""
+        return next(one for one in self.arms if one.arm == arm)

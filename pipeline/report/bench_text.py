@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.records.measurement import Measurement
 from pipeline.report import run_rows as rows
 from pipeline.report.table import md, md_table, text_table
-from pipeline.report.words import wrapped
+from pipeline.report.words import page, wrapped
 
 
 def render(measured: Measurement, width: int = 80) -> str:
@@ -15,7 +15,7 @@ def render(measured: Measurement, width: int = 80) -> str:
         text_table(rows.TIMES, rows.time_rows(measured), width),
         [line for text in conditions(measured) for line in wrapped(text, width)],
     ]
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+    return page(blocks)
 
 
 def render_md(measured: Measurement) -> str:
@@ -25,7 +25,7 @@ def render_md(measured: Measurement) -> str:
         md_table(rows.TIMES, rows.time_rows(measured)),
         [f"- {md(text)}" for text in conditions(measured)],
     ]
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+    return page(blocks)
 
 
 def conditions(measured: Measurement) -> list[str]:

@@ -8,7 +8,7 @@ from pipeline.codes import get
 from pipeline.records.check import CheckedLayer, CheckReport, Outcome, RuleOutcome
 from pipeline.records.rung import Rung, tally
 from pipeline.report.table import columns, text_table
-from pipeline.report.words import safe, wrapped
+from pipeline.report.words import count, safe, wrapped
 
 COLUMNS = columns("@layer", "op", "@weight", "shape", ">axis", "type", "2:4", ">zeros", "eligible")
 SHOWN = 4
@@ -25,7 +25,7 @@ def render(report: CheckReport, width: int = 80) -> str:
         for layer, rule in found[:SHOWN]:
             lines += wrapped(f"{name(layer)}: {rule.text}{located(layer, rule)}", width, first="  ", rest="    ")
         if len(found) > SHOWN:
-            lines.append(f"  and {len(found) - SHOWN} more layers")
+            lines.append(f"  and {count(len(found) - SHOWN, 'more layer')}")
     for note in report.notes:
         lines += ["", *wrapped(f"note: {note}", width)]
     lines += parser(report)

@@ -10,7 +10,7 @@ from pipeline.records.difference import Change, ChangeKind, DiffReport, Figure, 
 from pipeline.records.rung import Rung
 from pipeline.report.ladder_view import MARKS, place
 from pipeline.report.table import Column, columns, md, md_table, text_table
-from pipeline.report.words import count, interval, number, told, wrapped
+from pipeline.report.words import count, interval, number, page, told, wrapped
 
 Section = tuple[str, list[Column], list[list[str]]]
 """Title, columns, rows."""
@@ -58,14 +58,14 @@ def _text(head: str, sections: Sequence[Section], summary: Sequence[str], step: 
     for title, titles, rows in sections:
         if rows:
             lines += ["", title, *text_table(titles, rows[:SHOWN], width)]
-            lines += [f"... {len(rows) - SHOWN} more rows: --format md or json"] if len(rows) > SHOWN else []
+            lines += [f"... {count(len(rows) - SHOWN, 'more row')}: --format md or json"] if len(rows) > SHOWN else []
     return "\n".join([*lines, "", *wrapped(f"next: {step}", width)]) + "\n"
 
 
 def _markdown(head: str, sections: Sequence[Section], summary: Sequence[str], step: str) -> str:
     blocks = [[f"# {md(head)}"], [f"- {md(part)}" for part in summary]]
     blocks += [[f"## {title}", "", *md_table(titles, rows)] for title, titles, rows in sections if rows]
-    return "\n\n".join("\n".join(block) for block in [*blocks, [f"**Next:** {md(step)}"]] if block) + "\n"
+    return page([*blocks, [f"**Next:** {md(step)}"]])
 
 
 def _diff_summary(report: DiffReport) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.records.estimate import EstimateReport, GpuBound, LayerWork, ProfileBound
 from pipeline.records.rung import Rung
 from pipeline.report.table import Column, columns, md, md_table, text_table
-from pipeline.report.words import count, number, wrapped
+from pipeline.report.words import count, number, page, wrapped
 
 LAYERS = columns("@layer", "op", ">GFLOP", ">MB", ">FLOP/byte", "could be eligible")
 GPUS = columns("~GPU", "SM", ">by arithmetic", ">with traffic", ">share", ">memory-bound")
@@ -39,7 +39,7 @@ def estimate_markdown(report: EstimateReport) -> str:
         [f"- {md(note)}" for note in report.notes],
         [f"**Next:** {md(report.next)}"],
     ]
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+    return page(blocks)
 
 
 def gpu_table(report: EstimateReport) -> list[str]:

@@ -14,6 +14,7 @@ from pipeline.report.next_step import next_step
 from pipeline.report.parity_view import LEGEND as PARITY_LEGEND
 from pipeline.report.parity_view import PARITY, parity_rows
 from pipeline.report.table import Column, md, md_table
+from pipeline.report.words import page
 
 
 def run_markdown(evidence: Evidence) -> str:
@@ -32,7 +33,7 @@ def run_markdown(evidence: Evidence) -> str:
         [f"- {md(note)}" for note in (evidence.gate.notes if evidence.gate else ())],
         [f"**Next:** {md(next_step(evidence))}"],
     ]
-    return "\n\n".join("\n".join(block) for block in blocks if any(block)) + "\n"
+    return page(blocks)
 
 
 def _rules(evidence: Evidence) -> list[str]:

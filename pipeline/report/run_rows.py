@@ -108,9 +108,10 @@ def quality_rows(quality: Mapping[str, list[Quality]]) -> list[list[str]]:
     for arm, found in quality.items():
         for item in found:
             for head in item.heads:
+                worst_of = min if head.higher_is_better else max
                 rows.append([arm, item.split, item.backend, head.head, head.metric, number(head.value), number(head.n)])
                 for axis in dict.fromkeys(part.axis for part in head.slices):
-                    worst = min((part for part in head.slices if part.axis == axis), key=lambda part: part.value)
+                    worst = worst_of((part for part in head.slices if part.axis == axis), key=lambda part: part.value)
                     rows.append(["", "", "", "", f"worst {axis}: {worst.name}", number(worst.value), number(worst.n)])
     return rows
 

@@ -8,7 +8,7 @@ from pipeline.records.story import LayerStory, StoryTime
 from pipeline.records.tactics import TacticLayer
 from pipeline.report.ladder_view import MARKS, place
 from pipeline.report.table import columns, md, md_table
-from pipeline.report.words import count, number, safe, wrapped
+from pipeline.report.words import count, number, page, safe, wrapped
 
 RUNG_WIDTH = 18
 """Room for `7 faster-layer`."""
@@ -51,7 +51,7 @@ def story_markdown(story: LayerStory) -> str:
         facts,
         [f"**Next:** {md(story.next)}"],
     ]
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+    return page(blocks)
 
 
 def _title(story: LayerStory) -> str:

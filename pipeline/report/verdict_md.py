@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.records.verdict import JudgedRule, RuleResult, Verdict
 from pipeline.report.table import columns, md, md_table
 from pipeline.report.verdict_rows import headline, next_line, numbers, reasons, sorted_rules
-from pipeline.report.words import interval, number
+from pipeline.report.words import interval, number, page
 
 LIMIT_BYTES = 60_000
 """CI systems cut or refuse larger summaries."""
@@ -42,7 +42,7 @@ def _page(verdict: Verdict, rules: list[JudgedRule], left_out: int, command: str
         notes,
         [f"**Next:** {md(_short(next_line(verdict, command)))}"],
     ]
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+    return page(blocks)
 
 
 def _row(rule: JudgedRule) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.records.verdict import JudgedRule, RuleResult, Verdict
 from pipeline.report.table import columns, text_table
 from pipeline.report.verdict_rows import headline, next_line, numbers, reasons, sorted_rules
-from pipeline.report.words import interval, number, wrapped
+from pipeline.report.words import interval, number, page, wrapped
 
 RULES = columns("outcome", "~rule", ">value", "interval", ">budget", ">n")
 
@@ -17,7 +17,7 @@ def render(verdict: Verdict, width: int = 80, command: str = "sparsegate gate RU
     behind = [line for rule in rules for line in _behind(rule, width)]
     notes = [line for note in verdict.notes for line in wrapped(f"note: {note}", width)]
     blocks = [[headline(verdict)], table, behind, notes, wrapped(f"next: {next_line(verdict, command)}", width)]
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+    return page(blocks)
 
 
 def _row(rule: JudgedRule) -> list[str]:

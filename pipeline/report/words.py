@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 ELLIPSIS = "…"
 
@@ -111,6 +111,15 @@ def wrapped(text: str, width: int, *, first: str = "", rest: str = "  ") -> list
         if word or used:
             line, used = f"{line}{' ' if used else ''}{word}", True
     return [made.replace(_KEPT, " ") for made in (*lines, line.rstrip())]
+
+
+def page(blocks: Iterable[Sequence[str]]) -> str:
+    r"""Blocks of lines with a blank line between them; those that say nothing are left out.
+
+    >>> page([["# Title"], [""], [], ["one", "two"]])
+    '# Title\n\none\ntwo\n'
+    """
+    return "\n\n".join("\n".join(block) for block in blocks if any(block)) + "\n"
 
 
 _WORD = r"(?:'[^']*'|[^\s;,()']|,(?=\S))+(?![^\s;,()])"

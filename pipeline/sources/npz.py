@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,23 +25,14 @@ def splits(section: Mapping[str, Any], base: Path) -> tuple[ArraySplit, ...]:
     Raises:
         InputError: the file cannot be read, holds Python objects, or lacks an array.
     """
-    import numpy as np
+    from pipeline.records.npz import arrays
 
     path = base / section["npz"]
     heads = tuple(section.get("heads") or ("label",))
-    try:
-        file = np.load(path, allow_pickle=False)
-        if isinstance(file, np.ndarray):
-            raise InputError("a single array, not a .npz file", where=str(path), hint="write it with numpy.savez")
-        with file:
-            arrays = {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}", where="data.npz", hint="paths in a recipe start at the recipe's folder") from None
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"not a readable .npz file ({error})", where=str(path), hint="write it with numpy.savez; no object arrays"
-        ) from None
-    return tuple(_split(name, arrays, heads, path) for name in SPLITS)
+    if not path.exists():
+        raise InputError(f"there is no file {path}", where="data.npz", hint="paths in a recipe start at the recipe's folder")
+    found = arrays(path, hint="write it with numpy.savez; no object arrays")
+    return tuple(_split(name, found, heads, path) for name in SPLITS)
 
 
 def _split(split: str, arrays: Mapping[str, np.ndarray], heads: tuple[str, ...], path: Path) -> ArraySplit:

@@ -93,22 +93,17 @@ def propose(
     for site in chosen:
         refuse_nonfinite(site.weight, site.layer)
     choices = CRITERIA[criterion](model, chosen, Setting(batches, seed, proposer, loss, progress))
-    proposal = Proposal(masks={}, decisions=[])
-    if batches is not None:
-        proposal.calibration_digest, proposal.calibration_samples = batches.digest, batches.samples
-    for site in sites:
-        if site.key in dense:
-            rule, text = dense[site.key]
-            decision = LayerDecision(layer=site.record(), masked=False, rule=rule, text=text, proof=Rung.NOT_APPLICABLE)
-        else:
-            choice = choices[site.key]
-            decision = _masked(site, choice, criterion)
-            for key in site.keys:
-                proposal.masks[key] = choice.mask.clone()
-            if choice.weight is not None:
-                proposal.weights[site.key] = choice.weight
-        proposal.decisions.append(decision)
-    return proposal
+    return Proposal(
+        masks={key: choices[site.key].mask.clone() for site in chosen for key in site.keys},
+        decisions=[_dense(site, *dense[site.key]) if site.key in dense else _masked(site, choices[site.key], criterion) for site in sites],
+        weights={site.key: weight for site in chosen if (weight := choices[site.key].weight) is not None},
+        calibration_digest=batches.digest if batches is not None else None,
+        calibration_samples=batches.samples if batches is not None else None,
+    )
+
+
+def _dense(site: Site, rule: str, text: str) -> LayerDecision:
+    return LayerDecision(layer=site.record(), masked=False, rule=rule, text=text, proof=Rung.NOT_APPLICABLE)
 
 
 def _masked(site: Site, choice: Choice, criterion: str) -> LayerDecision:

@@ -16,13 +16,6 @@ def groups_last(tensor: torch.Tensor, axis: int = AXIS) -> torch.Tensor:
     return tensor.movedim(axis, -1).reshape(-1, GROUP)
 
 
-def from_groups(groups: torch.Tensor, shape: torch.Size, axis: int = AXIS) -> torch.Tensor:
-    """The inverse of `groups_last`: a contiguous tensor of `shape`."""
-    axis %= len(shape)
-    rest = [size for index, size in enumerate(shape) if index != axis]
-    return groups.reshape(*rest, shape[axis]).movedim(-1, axis).contiguous()
-
-
 def violations(tensor: torch.Tensor, axis: int) -> int | None:
     """Number of groups with more than 2 values that are not zero; None where the axis is no multiple of 4."""
     if tensor.shape[axis] % GROUP:

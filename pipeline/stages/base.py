@@ -16,6 +16,8 @@ from pipeline.records.io import Record, decode
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from pipeline.sources.base import Data
+
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 Sections = Mapping[str, Any]
 
@@ -49,6 +51,12 @@ class Work:
     def section(self, name: str) -> dict[str, Any]:
         """One section of the recipe."""
         return dict(self.sections[name])
+
+    def data(self) -> Data:
+        """The recipe's samples, prepared as its model asks: the same in every stage."""
+        from pipeline import sources
+
+        return sources.data_source(self.section("data"), self.base, self.section("model"))
 
     def record(self, stage: str, kind: type[AnyRecord]) -> AnyRecord:
         """The record of an earlier stage."""

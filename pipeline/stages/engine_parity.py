@@ -51,7 +51,7 @@ def _fixed(engine: Engine, work: Work) -> dict[str, list[int]]:
     """Shapes of the file's inputs that have no dynamic axis: optimization profiles need not name them."""
     from pipeline.builders.model_io import inputs_of
 
-    exported = next(arm for arm in work.record("export", OnnxArms).arms if arm.arm == engine.onnx_arm)
+    exported = work.record("export", OnnxArms).named(engine.onnx_arm)
     shapes = inputs_of(work.file("export", exported.model))
     return {
         name: [extent for extent in shape if isinstance(extent, int)]
@@ -86,7 +86,7 @@ def _onnx_runtime(engine: Engine, work: Work, scratch: Path) -> Session:
     from pipeline import builders
     from pipeline.builders.base import ArmRequest
 
-    exported = next(arm for arm in work.record("export", OnnxArms).arms if arm.arm == engine.onnx_arm)
+    exported = work.record("export", OnnxArms).named(engine.onnx_arm)
     oracle = builders.backend("onnxruntime", {"threads": work.section("build")["threads"]})
     request = ArmRequest(
         arm=engine.arm,

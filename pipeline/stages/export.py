@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import StageError
 from pipeline.records.arms import ExportedLayer, OnnxArm, OnnxArms, Parity
-from pipeline.records.check import Target
 from pipeline.records.checkpoint import Checkpoint
 from pipeline.records.frozen import FrozenModel
 from pipeline.records.rung import Rung
 from pipeline.stages.base import Sections, Work, pick
+from pipeline.stages.exported import checked, estimate
+from pipeline.stages.feeds import feeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,12 +46,11 @@ def execute(work: Work) -> OnnxArms:
 
 def _from_torch(work: Work) -> OnnxArms:
     from pipeline import sources
-    from pipeline.stages.given import estimate
 
     section = work.section("export")
     frozen = work.record("freeze", FrozenModel)
     source = sources.model_source(work.section("model"), work.base)
-    data = sources.data_source(work.section("data"), work.base, work.section("model"))
+    data = work.data()
     heads = tuple(data.heads)
 
     arms: list[OnnxArm] = []
@@ -58,15 +58,15 @@ def _from_torch(work: Work) -> OnnxArms:
     for name, weights in (("sparse", frozen.sparse), ("dense", frozen.dense)):
         model = source.make(work.seed)
         sources.load_into(model, work.state("freeze", weights), where=f"export: {weights.path}")
-        arm = _export(model, name, data.select.batch(_first(_example_batch(section["batch"])))[0], heads, work)
+        arm = _export(model, name, feeds(data.select, _example_batch(section["batch"])), heads, work)
         arms.append(arm)
-        parity += [_compare(model, arm, _feeds(data.select, size), heads, work) for size in sorted(set(section["batch"].values()))]
+        parity += [_compare(model, arm, feeds(data.select, size), heads, work) for size in sorted(set(section["batch"].values()))]
     _must_agree(parity)
     return OnnxArms(
         arms=arms,
         layers=_prove(work, arms[0]),
         parity=parity,
-        inputs={name: ["batch", *array.shape[1:]] for name, array in data.select.batch(_first(1))[0].items()},
+        inputs={name: ["batch", *array.shape[1:]] for name, array in feeds(data.select, 1).items()},
         batch=dict(section["batch"]),
         estimate=estimate(work.folder / arms[0].model.path, section["batch"]["opt"]),
     )
@@ -77,26 +77,10 @@ def _example_batch(batch: Mapping[str, int]) -> int:
     return max(batch["min"], min(2, batch["max"]))
 
 
-def _first(count: int) -> np.ndarray:
-    import numpy as np
-
-    return np.arange(count)
-
-
-def _feeds(split: Any, size: int) -> dict[str, np.ndarray]:
-    """Real inputs, repeated in order where the split holds fewer than `size`."""
-    import numpy as np
-
-    inputs: dict[str, np.ndarray] = split.batch(np.arange(size) % len(split))[0]
-    return inputs
-
-
 def _export(model: nn.Module, name: str, example: Mapping[str, np.ndarray], heads: tuple[str, ...], work: Work) -> OnnxArm:
     import torch
 
-    from pipeline import graph
     from pipeline.graph.export import export_model
-    from pipeline.stages.given import relative
 
     section = work.section("export")
     path = work.folder / f"{name}.onnx"
@@ -110,18 +94,17 @@ def _export(model: nn.Module, name: str, example: Mapping[str, np.ndarray], head
         opset=section["opset"],
         batch=section["batch"],
     )
-    report = graph.check(path, Target())
-    return OnnxArm(arm=name, model=work.artifact(path), precision=section["precision"], opset=section["opset"], check=relative(report))
+    return OnnxArm(arm=name, model=work.artifact(path), precision=section["precision"], opset=section["opset"], check=checked(path))
 
 
-def _compare(model: nn.Module, arm: OnnxArm, feeds: Mapping[str, np.ndarray], heads: tuple[str, ...], work: Work) -> Parity:
+def _compare(model: nn.Module, arm: OnnxArm, inputs: Mapping[str, np.ndarray], heads: tuple[str, ...], work: Work) -> Parity:
     from pipeline import training
     from pipeline.graph.parity import compare
 
     def reference(inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         return training.forward(model, inputs, heads=heads)
 
-    return compare(work.folder / arm.model.path, reference, feeds, arm=arm.arm, precision=arm.precision)
+    return compare(work.folder / arm.model.path, reference, inputs, arm=arm.arm, precision=arm.precision)
 
 
 def _must_agree(parity: list[Parity]) -> None:

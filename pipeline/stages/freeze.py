@@ -9,6 +9,7 @@ from pipeline.errors import StageError
 from pipeline.records.checkpoint import Checkpoint
 from pipeline.records.frozen import FrozenLayer, FrozenModel
 from pipeline.stages.base import Sections, Work, pick
+from pipeline.stages.feeds import feeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,8 +65,8 @@ def _difference(work: Work, masked: Mapping[str, Tensor], frozen: Mapping[str, T
     from pipeline import sources, training
 
     source = sources.model_source(work.section("model"), work.base)
-    data = sources.data_source(work.section("data"), work.base, work.section("model"))
-    inputs, _ = data.select.batch(np.arange(min(samples, len(data.select))))
+    data = work.data()
+    inputs = feeds(data.select, min(samples, len(data.select)))
     outputs = []
     for state in (masked, frozen):
         model = source.make(work.seed)

@@ -14,6 +14,7 @@ from pipeline.records.measurement import Measurement, Size
 from pipeline.records.quality import Quality
 from pipeline.records.tactics import TacticReport
 from pipeline.stages.base import Sections, Work, pick
+from pipeline.stages.feeds import feeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,12 +28,12 @@ NEEDS = ("train", "freeze", "export", "build", "tactics")
 
 
 def key(sections: Sections, base: Path) -> dict[str, Any]:
-    """Its own section, the data, the gate's rules (they may end sampling early), and the machine that times."""
+    """Its own section, the data and the model that prepares them, the gate's rules (they may end sampling), and the machine that times."""
     from pipeline import builders, machine, sources
 
     section = sections["build"]
     return {
-        **pick(sections, "measure", "data", "gate", "seed"),
+        **pick(sections, "measure", "data", "model", "gate", "seed"),
         "sources": sources.digests(sections["data"], base),
         "backend": builders.describe(section["backend"], section),
         "cpu": machine.cpu_name(),
@@ -41,15 +42,15 @@ def key(sections: Sections, base: Path) -> dict[str, Any]:
 
 def execute(work: Work) -> Measurement:
     """Time the arms against each other, then profile, evaluate and weigh the first build of each."""
-    from pipeline import builders, latency, sources
+    from pipeline import builders, latency
     from pipeline.stages import engine_parity, timing
 
     engines = work.record("build", Engines)
     first_builds = [engine for engine in engines.engines if engine.repeat == 1]
     backend = builders.backend(engines.backend, work.section("build"))
-    data = sources.data_source(work.section("data"), work.base)
+    data = work.data()
     batches = work.section("measure")["batches"] or [work.record("export", OnnxArms).batch["opt"]]
-    shapes = {timing.shape_id(batch): {name: list(array.shape) for name, array in timing.feeds(data, batch).items()} for batch in batches}
+    shapes = {timing.shape_id(batch): {name: list(array.shape) for name, array in feeds(data.test, batch).items()} for batch in batches}
     alpha = work.section("gate")["alpha"]
 
     samples, observed, energy = timing.sample(backend, engines, data, batches, work, _decided(work))
@@ -112,14 +113,15 @@ def _sizes(engine: Engine, work: Work) -> Sequence[Size]:
     """What an arm takes on disk and what its weights would take, by way of holding them."""
     from pipeline.graph import storage
 
-    arm = next(arm for arm in work.record("export", OnnxArms).arms if arm.arm == engine.onnx_arm)
+    arm = work.record("export", OnnxArms).named(engine.onnx_arm)
     frozen = work.record("freeze", FrozenModel) if "freeze" in work.upstream else None
     state = getattr(frozen, engine.onnx_arm, None)
     build = next((build for build in work.record("tactics", TacticReport).builds if build.arm == engine.name), None)
+    model = work.file("export", arm.model)
     return storage.arm_sizes(
         engine.name,
         arm.check.layers,
-        model=[work.file("export", arm.model)],
+        model=[model, *(model.parent / file.path for file in arm.check.model.external)],
         plan=work.file("build", engine.plan),
         state_dict=work.file("freeze", state) if state else None,
         memory=storage.device_memory(build.memory if build else {}),

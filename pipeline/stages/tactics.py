@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from pipeline.records.arms import OnnxArms
 from pipeline.records.engines import Engine, Engines
 from pipeline.records.tactics import Build, Source, TacticReport
 from pipeline.stages.base import Sections, Work
@@ -35,7 +36,7 @@ def _read(engine: Engine, work: Work) -> TacticReport:
     from pipeline import api
 
     files = [artifact for artifact in (engine.log, engine.layer_info) if artifact]
-    onnx = work.upstream["export"].folder / f"{engine.onnx_arm}.onnx"
+    onnx = work.file("export", work.record("export", OnnxArms).named(engine.onnx_arm).model)
     report = api.read_log(*(work.file("build", artifact) for artifact in files), onnx=onnx)
     names = {str(work.file("build", artifact)): artifact.path for artifact in files}
     return msgspec.structs.replace(

@@ -11,10 +11,9 @@ import msgspec
 from pipeline.records.engines import Engine, Engines
 from pipeline.records.measurement import Conditions, Energy, EngineParity, LayerTime
 from pipeline.stages.base import Work
+from pipeline.stages.feeds import feeds
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from pipeline.builders.base import Backend, Session, Watch
     from pipeline.gpu_watch import Observation
     from pipeline.latency import Sampler, Samples
@@ -38,13 +37,6 @@ class Timed(NamedTuple):
 def shape_id(batch: int) -> str:
     """Name of a measured shape."""
     return f"batch={batch}"
-
-
-def feeds(data: Data, batch: int) -> dict[str, np.ndarray]:
-    """Real inputs of the held-out split; repeated in order where it holds fewer than a batch."""
-    import numpy as np
-
-    return data.test.batch(np.arange(batch) % len(data.test))[0]
 
 
 def pairs(engines: Engines) -> list[tuple[str, str]]:
@@ -83,7 +75,7 @@ def sample(
     try:
         for batch in batches:
             with _sessions(backend, engines, work) as sessions:
-                samplers = {name: session.sampler(feeds(data, batch)) for name, session in sessions.items()}
+                samplers = {name: session.sampler(feeds(data.test, batch)) for name, session in sessions.items()}
                 parts.append(
                     latency.sample(samplers, shape=shape_id(batch), plan=plan, seed=work.seed, decided=decided, progress=work.progress)
                 )
@@ -159,7 +151,7 @@ def layer_times(backend: Backend, engines: Sequence[Engine], data: Data, batches
     folder = work.upstream["build"].folder
     times: dict[tuple[str, str, str], list[float]] = {}
     for batch in batches:
-        inputs = feeds(data, batch)
+        inputs = feeds(data.test, batch)
         for index in range(passes):
             work.progress(f"profile {shape_id(batch)}", index, passes)
             for engine in _rotated(engines, index):

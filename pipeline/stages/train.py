@@ -44,7 +44,7 @@ def execute(work: Work) -> Checkpoint:
     from pipeline import sources, sparsity
 
     source = sources.model_source(work.section("model"), work.base)
-    data = sources.data_source(work.section("data"), work.base, work.section("model"))
+    data = work.data()
     device = _device(work)
 
     model = source.make(work.seed)

@@ -87,30 +87,8 @@ def made(name: str, arm: str, evidence: Evidence, verdict: Verdict, statistics: 
             hint=f"sparsegate gate {names(evidence)['run']}",
         )
     run = f"{evidence.run.recipe}/{evidence.run.id}" if evidence.run else "unknown"
-    latency = []
-    for timing in measured.timings:
-        if timing.arm != arm:
-            continue
-        for quantile in timing.quantiles:
-            found = statistics.absolute(arm, timing.shape, timing.metric, quantile)
-            if isinstance(found, Estimate):
-                latency.append(
-                    BaselineLatency(
-                        shape=timing.shape,
-                        inputs=timing.inputs,
-                        metric=timing.metric,
-                        quantile=quantile,
-                        estimate=_rounded(found),
-                        source=run,
-                    )
-                )
-    quality = [
-        BaselineQuality(
-            head=head.head, metric=head.metric, split=one.split, value=_short(head.value), n=head.n, higher_is_better=head.higher_is_better
-        )
-        for one in measured.quality.get(arm, [])
-        for head in one.heads
-    ]
+    latency = _latency(measured, arm, statistics, run)
+    quality = _quality(measured, arm)
     sizes = {size.name: size.bytes for size in measured.sizes if size.arm == arm}
     energy = {one.shape: _rounded(one.millijoules) for one in measured.energy if one.arm == arm}
     if not (latency or quality or sizes or energy):  # such a baseline would hold nothing that a later run could miss
@@ -130,6 +108,34 @@ def made(name: str, arm: str, evidence: Evidence, verdict: Verdict, statistics: 
         sizes=sizes,
         energy=energy,
     )
+
+
+def _latency(measured: Measurement, arm: str, statistics: Statistics, run: str) -> list[BaselineLatency]:
+    """Every quantile of the arm for which its samples suffice."""
+    asked = [(timing, quantile) for timing in measured.timings if timing.arm == arm for quantile in timing.quantiles]
+    found = [(timing, quantile, statistics.absolute(arm, timing.shape, timing.metric, quantile)) for timing, quantile in asked]
+    return [
+        BaselineLatency(
+            shape=timing.shape,
+            inputs=timing.inputs,
+            metric=timing.metric,
+            quantile=quantile,
+            estimate=_rounded(estimate),
+            source=run,
+        )
+        for timing, quantile, estimate in found
+        if isinstance(estimate, Estimate)
+    ]
+
+
+def _quality(measured: Measurement, arm: str) -> list[BaselineQuality]:
+    return [
+        BaselineQuality(
+            head=head.head, metric=head.metric, split=one.split, value=_short(head.value), n=head.n, higher_is_better=head.higher_is_better
+        )
+        for one in measured.quality.get(arm, [])
+        for head in one.heads
+    ]
 
 
 def _arms(measured: Measurement) -> str:

@@ -62,7 +62,7 @@ def _loss(rule: Rule, head: HeadQuality, quality: Quality, facts: Facts) -> Judg
     found = facts.statistics.loss(rule.arm, over, head.head, budget)
     if isinstance(found, str):
         return _row(rule, head.head, found, "measure again")
-    return _decided(rule, head, facts, found, budget, at_most(found.low, found.high, budget))
+    return _decided(rule, head, facts, found, at_most(found.low, found.high, budget))
 
 
 def _slices(rule: Rule, head: HeadQuality, facts: Facts, over: str, budget: float) -> JudgedRule:
@@ -74,7 +74,7 @@ def _slices(rule: Rule, head: HeadQuality, facts: Facts, over: str, budget: floa
     # what decides: a slice that is over, else the one whose bound is farthest out
     deciding = next((one for one in found if one.over), None) or max(found, key=lambda one: (one.high is None, one.high or 0.0, one.value))
     undecided = [one for one in found if one.high is None or one.high >= budget]
-    row = _decided(rule, head, facts, deciding, budget, outcome)
+    row = _decided(rule, head, facts, deciding, outcome)
     if outcome is not RuleResult.INCONCLUSIVE:
         return _with(row, why=f"{WORDS[outcome]} ({deciding.name}; {len(found)} slices)")
     most = max((one.needed or 0 for one in undecided), default=0)
@@ -102,7 +102,7 @@ def _level(rule: Rule, head: HeadQuality, quality: Quality, facts: Facts, budget
     if isinstance(found, str):
         return _row(rule, head.head, found, "measure again", level=True)
     compare = at_least if head.higher_is_better else at_most
-    return _decided(rule, head, facts, found, budget, compare(found.low, found.high, budget), level=True)
+    return _decided(rule, head, facts, found, compare(found.low, found.high, budget), level=True)
 
 
 def _against_baseline(rule: Rule, head: HeadQuality, quality: Quality, facts: Facts, budget: float) -> JudgedRule:
@@ -133,7 +133,7 @@ def _against_baseline(rule: Rule, head: HeadQuality, quality: Quality, facts: Fa
         text=f"{found.text}, against the baseline's {target:.4f} as it stands (unpaired)",
         needed=found.needed,
     )
-    return _with(_decided(rule, head, facts, loss, budget, at_most(loss.low, loss.high, budget)), label="deployment comparison")
+    return _with(_decided(rule, head, facts, loss, at_most(loss.low, loss.high, budget)), label="deployment comparison")
 
 
 def _quality(facts: Facts, arm: str) -> Quality | None:
@@ -161,9 +161,7 @@ def _misfit(facts: Facts, arm: str, quality: Quality) -> tuple[str, str] | None:
     return None
 
 
-def _decided(
-    rule: Rule, head: HeadQuality, facts: Facts, found: Loss, budget: float, outcome: RuleResult, *, level: bool = False
-) -> JudgedRule:
+def _decided(rule: Rule, head: HeadQuality, facts: Facts, found: Loss, outcome: RuleResult, *, level: bool = False) -> JudgedRule:
     needs = None
     if outcome is RuleResult.INCONCLUSIVE:
         needs = f"about {found.needed} samples" if found.needed else "another budget: the value is at this one"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
+from pathlib import Path
 
 import graph_zoo as zoo
 import numpy as np
@@ -43,12 +45,8 @@ def test_every_truncation_of_a_file_is_refused_or_read_right(tmp_path):
             assert length >= graph_end or report.layers == []
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.binary(max_size=200))
-def test_any_bytes_are_refused_or_read(data):
-    import tempfile
-    from pathlib import Path
-
+def refused_or_read(data):
+    """In a folder of its own: hypothesis calls a test many times within one `tmp_path`."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "m.onnx"
         path.write_bytes(data)
@@ -56,24 +54,21 @@ def test_any_bytes_are_refused_or_read(data):
             check(path)
         except InputError as error:
             assert "m.onnx" in str(error)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes_are_refused_or_read(data):
+    refused_or_read(data)
 
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=4))
 def test_flipped_bytes_are_refused_or_read(changes):
-    import tempfile
-    from pathlib import Path
-
     data = bytearray(simple(WEIGHT[:8, :4]).SerializeToString())
     for at, value in changes:
         data[at % len(data)] = value
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "m.onnx"
-        path.write_bytes(data)
-        try:
-            check(path)
-        except InputError as error:
-            assert "m.onnx" in str(error)
+    refused_or_read(data)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 from pipeline import api
-from pipeline.benching import Job, named, random_feeds
+from pipeline.benching import Job, named
+from pipeline.builders.feeds import random_feeds
 from pipeline.builders.onnxruntime import OnnxRuntime, Unwatched
 from pipeline.cli import group, main
 from pipeline.errors import InputError
@@ -87,11 +88,16 @@ def test_bad_input_is_one_message_and_exit_code_2(models, tmp_path, capsys):
     small, _ = models
     fixed = save_model(tmp_path / "fixed.onnx", batch=2)
     (tmp_path / "bad.onnx").write_bytes(b"\x00not onnx")
+    np.savez(tmp_path / "whole.npz", x=np.ones((2, 256), np.float32))
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:-50])
+    np.savez(tmp_path / "scalar.npz", x=np.float32(1))
     (tmp_path / "bad.npz").write_bytes(b"PK")
     for args in (
         ["absent.onnx"],
         [tmp_path / "bad.onnx"],
         [small, "--inputs", tmp_path / "bad.npz"],
+        [small, "--inputs", tmp_path / "cut.npz"],
+        [small, "--inputs", tmp_path / "scalar.npz"],
         [small, "--backend", "abacus"],
         [small, "--arm", "x=y"],
         [fixed, "--batch", 8],

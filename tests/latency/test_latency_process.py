@@ -6,9 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from one_sample_blocks import one_sample_blocks
 
 from pipeline.errors import StageError
-from pipeline.latency import Plan, command_sampler, ratio, sample
+from pipeline.latency import Plan, Sampling, command_sampler, ratio, sample
 
 LIVE = """
 import json, os, random, sys
@@ -70,30 +71,13 @@ def test_processes_are_interleaved_and_started_anew():
 
 def test_what_starts_share_is_one_observation():
     """Rounds between two starts are not independent: counting them as such would make the interval too narrow."""
-    from pipeline.latency import Samples, Sampling
-
     rng = np.random.default_rng(1)
     launches, group = 20, 25
     effect = np.repeat(0.01 * rng.standard_normal((launches, 2)), group, axis=0)
     logs = effect + 0.001 * rng.standard_normal((launches * group, 2))
-    round_, arm = np.meshgrid(np.arange(launches * group), np.arange(2), indexing="ij")
-
-    def made(group):
-        return Samples(
-            arms=("a", "b"),
-            shapes=("s",),
-            metrics=("m",),
-            arm=arm.ravel().astype(np.int16),
-            shape=np.zeros(logs.size, np.int16),
-            metric=np.zeros(logs.size, np.int16),
-            round=round_.ravel().astype(np.int32),
-            block=np.arange(logs.size, dtype=np.int32),
-            start_ns=np.zeros(logs.size, np.int64),
-            ms=np.exp(logs.ravel()),
-            sampling={"s": Sampling(planned_rounds=launches * group, rounds=launches * group, group=group)},
-        )
-
-    grouped = ratio(made(group), "a", "b", shape="s", metric="m", quantity="p50", alpha=0.05)
+    sampling = Sampling(planned_rounds=launches * group, rounds=launches * group, group=group)
+    samples = one_sample_blocks(np.exp(logs), ("a", "b"), shape="s", metric="m", sampling=sampling)
+    grouped = ratio(samples, "a", "b", shape="s", metric="m", quantity="p50", alpha=0.05)
     assert grouped.n <= launches
     truth = 0.01 * np.sqrt(2 / launches)
     assert np.log(grouped.high / grouped.value) > 1.5 * truth

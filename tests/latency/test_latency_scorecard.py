@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from one_sample_blocks import one_sample_blocks
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -26,26 +27,13 @@ def card():
 
 def as_samples(found, design, at, ratio):
     """One simulated experiment as the samples that the real code reads."""
-    from pipeline.latency import Samples, Sampling
+    from pipeline.latency import Sampling
 
     logs = found.logs[at].copy()
     logs[:, 0] += np.log(ratio)
-    rounds, arms = logs.shape
-    round_, arm = np.meshgrid(np.arange(rounds), np.arange(arms), indexing="ij")
-    # a block of one sample has its median for all samples
-    return Samples(
-        arms=("sparse", "dense", "dense@again"),
-        shapes=("batch=1",),
-        metrics=("host_latency",),
-        arm=arm.ravel().astype(np.int16),
-        shape=np.zeros(logs.size, np.int16),
-        metric=np.zeros(logs.size, np.int16),
-        round=round_.ravel().astype(np.int32),
-        block=np.arange(logs.size, dtype=np.int32),
-        start_ns=np.zeros(logs.size, np.int64),
-        ms=4 * np.exp(logs.ravel()),
-        sampling={"batch=1": Sampling(planned_rounds=design.rounds, rounds=design.rounds, settled={})},
-    )
+    sampling = Sampling(planned_rounds=design.rounds, rounds=design.rounds, settled={})
+    arms = ("sparse", "dense", "dense@again")
+    return one_sample_blocks(4 * np.exp(logs), arms, shape="batch=1", metric="host_latency", sampling=sampling)
 
 
 @pytest.mark.parametrize("ratio", [1.05 * 0.98, 1.05, 1.05 * 1.03])

@@ -87,6 +87,13 @@ def test_predictions_survive_a_file(tmp_path):
         assert all(np.array_equal(left[key], right[key]) for key in left)
 
 
+def test_slice_labels_may_be_numbers(tmp_path):
+    one, targets = made()
+    numbered = Predictions(one.heads, one.scores, {"class": targets["label"]}, one.answers)
+    numbered.save(tmp_path / "p.npz")
+    assert np.array_equal(Predictions.load(tmp_path / "p.npz").slices["class"], targets["label"])
+
+
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"not a zip"])
 def test_a_damaged_predictions_file_is_refused(tmp_path, data):
     (tmp_path / "p.npz").write_bytes(data)

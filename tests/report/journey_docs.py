@@ -20,7 +20,6 @@ from msgspec.structs import replace  # noqa: E402
 
 from pipeline.cli import group  # noqa: E402
 from pipeline.records import io  # noqa: E402
-from pipeline.records.evidence import RECORD_OF_STAGE  # noqa: E402
 from pipeline.records.run import StageStatus  # noqa: E402
 
 DOC = ROOT / "docs" / "journeys.md"
@@ -63,13 +62,6 @@ JOURNEYS: list[tuple[str, str, str, int | None]] = [
 """Question, command, a word about it, lines shown (all when None)."""
 
 
-def _write_run(folder: Path, evidence: object) -> None:
-    io.write(folder / "run.json", evidence.run)
-    for stage in RECORD_OF_STAGE:
-        if (record := getattr(evidence, stage)) is not None:
-            io.write(folder / "records" / f"{stage}.json", record)
-
-
 def make_files(folder: Path) -> None:
     """Everything that the commands name."""
     shutil.copy(ROOT / "tests" / "data" / "tactics" / "trt86_verbose_dense_won.log", folder / "build.log")
@@ -78,7 +70,7 @@ def make_files(folder: Path) -> None:
     failed = StageStatus(stage="freeze", status="failed", error="body.weight: 3 of 147456 groups grew back")
     run = c.run(recipe="grown", result="failed", stages=[failed])
     later = dict.fromkeys(("freeze", "export", "build", "tactics", "measure"))
-    _write_run(folder / "logs" / "grown" / run.id, c.evidence(run=run, **later))
+    c.write_run(folder / "logs" / "grown" / run.id, c.evidence(run=run, **later))
     items = {"stem": (c.STEM, 0.10, 0.11), "body": (c.BODY, 0.30, 0.30), "tail": (c.TAIL, 0.20, 0.34)}
     before = [replace(c.engine_layer(item), profile_ms=old) for item, old, _ in items.values()]
     after = [replace(c.engine_layer(item), profile_ms=new) for item, _, new in items.values()]
@@ -92,7 +84,7 @@ def make_files(folder: Path) -> None:
     ]
     ratios = [c.ratio(0.85, 0.84, 0.86), c.ratio(1.0, 0.98, 1.02, metric="host_latency")]
     run = c.run(recipe="request", result="stopped")
-    _write_run(folder / "logs" / "request" / run.id, c.evidence(run=run, measure=c.measurement(layers=times, ratios=ratios)))
+    c.write_run(folder / "logs" / "request" / run.id, c.evidence(run=run, measure=c.measurement(layers=times, ratios=ratios)))
 
 
 @contextmanager

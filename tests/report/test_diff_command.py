@@ -15,16 +15,7 @@ from pipeline import api
 from pipeline.cli import group
 from pipeline.errors import InputError
 from pipeline.records import io
-from pipeline.records.evidence import RECORD_OF_STAGE
 from pipeline.report import differences
-
-
-def write_run(folder, evidence):
-    io.write(folder / "run.json", evidence.run)
-    for stage in RECORD_OF_STAGE:
-        if (record := getattr(evidence, stage)) is not None:
-            io.write(folder / "records" / f"{stage}.json", record)
-    return folder
 
 
 def write_report(path, *builds):
@@ -96,11 +87,11 @@ def test_a_file_with_several_builds_asks_which(tmp_path, reports):
 
 
 def test_runs_are_compared_in_environment_figures_rungs_and_layers(tmp_path):
-    before = write_run(tmp_path / "a", c.evidence())
+    before = c.write_run(tmp_path / "a", c.evidence())
     slower = c.measurement(ratios=[c.ratio(1.02, 1.01, 1.03)])
     provenance = replace(c.run().provenance, tensorrt="10.13.0")
     report = c.tactic_report(c.build("sparse", c.dense_won(c.BODY), c.dense_won()))
-    after = write_run(tmp_path / "b", c.evidence(run=c.run(id="later", provenance=provenance), tactics=report, measure=slower))
+    after = c.write_run(tmp_path / "b", c.evidence(run=c.run(id="later", provenance=provenance), tactics=report, measure=slower))
     output = invoke(before, after, "--format", "md").output
     assert "| TensorRT | 10.3.0 | 10.13.0 |" in output
     assert "| sparse/dense p50 gpu\\_compute at batch=32 | 0.9x \\[0.88, 0.93\\] | 1.02x \\[1.01, 1.03\\] |" in output
@@ -113,7 +104,7 @@ def test_three_builds_or_one_run_with_rebuilds_give_stability(tmp_path, reports)
     output = invoke(*reports, reports[0]).output
     assert "1 layer of 2 sparse in some builds, dense in others" in output
     rebuilt = c.tactic_report(c.build("sparse"), c.build("sparse#2", c.engine_layer(c.BODY), c.engine_layer(c.TAIL), number=1))
-    run = write_run(tmp_path / "r", c.evidence(tactics=rebuilt))
+    run = c.write_run(tmp_path / "r", c.evidence(tactics=rebuilt))
     found = json.loads(invoke(run, "--format", "json").output)
     assert (found["schema"], found["builds"], found["changing"]) == ("sparsegate.stability/1", ["sparse", "sparse#2"], 1)
 
@@ -140,7 +131,9 @@ def test_diff_of_reports_imports_nothing_heavy(reports):
 def test_a_time_differs_between_runs_only_where_their_passes_tell(tmp_path, later, kinds):
     def run(name, *passes):
         measured = c.measurement(layers=[c.layer_time("sparse", c.BODY, *passes)])
-        return write_run(tmp_path / name, c.evidence(tactics=c.tactic_report(c.build("sparse", c.engine_layer(c.BODY))), measure=measured))
+        return c.write_run(
+            tmp_path / name, c.evidence(tactics=c.tactic_report(c.build("sparse", c.engine_layer(c.BODY))), measure=measured)
+        )
 
     found = json.loads(invoke(run("a", 0.30, 0.31, 0.29), run("b", *later), "--format", "json").output)
     assert [change["kinds"] for change in found["changes"]] == [kinds] * bool(kinds)
@@ -149,7 +142,7 @@ def test_a_time_differs_between_runs_only_where_their_passes_tell(tmp_path, late
 
 @pytest.mark.parametrize("arm", ["sprase", "sparse#1", "sparse#9"])
 def test_an_arm_that_was_not_built_is_refused_and_not_compared_as_one_without_layers(arm, tmp_path, reports):
-    run = write_run(tmp_path / "run", c.evidence())
+    run = c.write_run(tmp_path / "run", c.evidence())
     for sources in ((run, run), (run, reports[0]), (run,)):
         with pytest.raises(InputError, match=f"has no arm '{arm}'") as caught:
             if len(sources) == 2:

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from pipeline.cli import group
 from pipeline.errors import InputError
 from pipeline.records import io
-from pipeline.records.evidence import RECORD_OF_STAGE
 from pipeline.records.rung import Step
 from pipeline.records.verdict import RuleResult, Verdict
 from pipeline.report.story_view import story_text
@@ -84,11 +83,7 @@ def test_every_rung_that_can_be_missed_has_its_next_step():
 
 
 def test_the_command_prints_text_markdown_and_json(tmp_path):
-    evidence = c.evidence()
-    io.write(tmp_path / "run.json", evidence.run)
-    for stage in RECORD_OF_STAGE:
-        if (record := getattr(evidence, stage)) is not None:
-            io.write(tmp_path / "records" / f"{stage}.json", record)
+    c.write_run(tmp_path, c.evidence())
 
     def invoke(*words):
         result = CliRunner().invoke(group, ["explain", str(tmp_path), "tail", *words])

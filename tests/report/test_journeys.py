@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from pipeline.cli import group
 from pipeline.records import io
-from pipeline.records.evidence import RECORD_OF_STAGE
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 
@@ -30,14 +29,6 @@ def last_paragraph(text):
 
 def screen(text, lines=24):
     return "\n".join(text.splitlines()[:lines])
-
-
-def write_run(folder, evidence):
-    io.write(folder / "run.json", evidence.run)
-    for stage in RECORD_OF_STAGE:
-        if (record := getattr(evidence, stage)) is not None:
-            io.write(folder / "records" / f"{stage}.json", record)
-    return folder
 
 
 class TestIHaveATrtexecLogWhichLayersWentSparse:
@@ -78,7 +69,7 @@ class TestWillItPayBeforeISpendWeeksOnTraining:
 class TestIsThisCheckpointStillSparse:
     def test_the_layer_where_it_broke_and_the_stage_that_saw_it(self, tmp_path):
         broken = [replace(item, proof=c.NO, text="3 groups of body.weight grew back") for item in c.frozen().layers[:1]]
-        run = write_run(tmp_path, c.evidence(freeze=c.frozen(layers=[*broken, c.frozen().layers[1]])))
+        run = c.write_run(tmp_path, c.evidence(freeze=c.frozen(layers=[*broken, c.frozen().layers[1]])))
         text = sparsegate("report", run)
         assert "2 frozen disproved for body: 3 groups of body.weight grew back" in text
         assert "proven above the gap: body: 3 exported" in text
@@ -153,7 +144,7 @@ class TestTheKernelIsFasterOurServiceIsNot:
 
         ratios = [c.ratio(0.85, 0.84, 0.86), c.ratio(1.0, 0.98, 1.02, metric="host_latency")]
         measured = c.measurement(layers=[*times("sparse", 4.0), *times("twin", 6.0), *times("dense", 6.0)], ratios=ratios)
-        text = " ".join(sparsegate("report", write_run(tmp_path, c.evidence(measure=measured))).split())
+        text = " ".join(sparsegate("report", c.write_run(tmp_path, c.evidence(measure=measured))).split())
         assert "at most 1.176x (1.429x if they took no time at all): 6 of 20 ms in the profile of the twin arm" in text
         assert "SG517 Layers are faster, the engine or the request is not" in text
         assert "but sparse/dense 1.000x [0.980, 1.020] (p50 host_latency, n=20)" in text

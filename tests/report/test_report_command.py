@@ -9,19 +9,10 @@ import sys
 import crafted_run as c
 import pytest
 
-from pipeline.records import io
-from pipeline.records.evidence import RECORD_OF_STAGE
-
 
 @pytest.fixture
 def folder(tmp_path):
-    evidence = c.evidence()
-    run = tmp_path / "logs" / "crafted" / "20261130-101112-abcd"
-    io.write(run / "run.json", evidence.run)
-    for stage in RECORD_OF_STAGE:
-        if (record := getattr(evidence, stage)) is not None:
-            io.write(run / "records" / f"{stage}.json", record)
-    return run
+    return c.write_run(tmp_path / "logs" / "crafted" / "20261130-101112-abcd", c.evidence())
 
 
 def sparsegate(*args, **env):

@@ -6,7 +6,9 @@ import crafted_run as c
 import pytest
 
 from pipeline import report
+from pipeline.records.quality import HeadQuality, Quality, Slice
 from pipeline.records.verdict import JudgedRule, RuleResult, Verdict
+from pipeline.report.run_rows import quality_rows
 from pipeline.verdict import diagnosis, ladder
 
 
@@ -109,3 +111,11 @@ def test_budgets_that_hold_without_sparse_kernels_lead_to_a_backend_that_has_som
     text = " ".join(report.run_text(judged(c.on_onnxruntime(), rule()), 80).split("\nnext: ")[-1].split())
     assert text.startswith("the budgets hold: release")
     assert text.endswith("sparsegate run recipes/crafted.yaml --set build.backend=trtexec")
+
+
+@pytest.mark.parametrize(("higher_is_better", "worst"), [(True, "night"), (False, "day")])
+def test_the_worst_slice_of_an_error_is_the_largest(higher_is_better, worst):
+    slices = [Slice(axis="light", name="day", value=0.9, n=5), Slice(axis="light", name="night", value=0.1, n=5)]
+    head = HeadQuality(head="depth", metric="m", value=0.5, n=10, slices=slices, higher_is_better=higher_is_better)
+    rows = quality_rows({"sparse": [Quality(split="test", backend="torch", heads=[head])]})
+    assert rows[1][4] == f"worst light: {worst}"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
+from pipeline.quality import Predictions
 from pipeline.run import run
 
 KINDS = ("cross", "disc", "square")
@@ -45,7 +46,7 @@ def images(tmp_path):
 SHAPES = """\
 name: shapes
 seed: 1
-model: {timm: test_resnet, args: {num_classes: 3}}
+model: {timm: test_resnet, args: {num_classes: 3}, inputs: [image]}
 data: {imagefolder: images, args: {size: 32, augment: flip, select_share: 0.2}, slices: {csv: slices.csv}}
 train:
   dense: {epochs: 7, batch_size: 15, lr: 0.004, optimizer: adamw}
@@ -69,6 +70,11 @@ def test_an_image_folder_with_a_small_timm_model_runs_end_to_end(images):
     assert {part.axis for part in dense["test"].slices} == {"class", "parity"}
     assert {part.name for part in dense["test"].slices if part.axis == "class"} == set(KINDS)
     assert [rule.outcome for rule in evidence.gate.rules] == ["pass", "pass"]
+    by_torch = next(quality for quality in evidence.train.dense_quality if quality.split == "test")
+    by_engine = evidence.measure.quality["dense"][0]
+    files = (evidence.file("train", by_torch.predictions), evidence.file("measure", by_engine.predictions))
+    left, right = map(Predictions.load, files)
+    assert np.array_equal(left.answers["label"], right.answers["label"]), "the engine saw other images than the torch model"
     again = run(recipe, overrides=SETTINGS, workspace=images, last="train")
     assert again.run.stages[0].status == "cached"
     (images / "images" / "train" / "disc" / "0.png").write_bytes((images / "images" / "train" / "disc" / "1.png").read_bytes())
@@ -147,7 +153,8 @@ def test_a_model_with_two_heads_gates_each(two_heads):
     assert str(evidence.gate.outcome) == "fail"
 
 
-def gemm(path, weight):
+def gemm(path, weight, data=None):
+    """A model of one product; its weight lies in the file `data` beside it, where that is named."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -158,15 +165,16 @@ def gemm(path, weight):
         [helper.make_tensor_value_info("label", TensorProto.FLOAT, ["batch", weight.shape[1]])],
         [numpy_helper.from_array(weight, "w")],
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    where = {"save_as_external_data": True, "location": data, "size_threshold": 0} if data else {}
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path, **where)
 
 
-@pytest.mark.parametrize("prune", [True, False])
-def test_an_onnx_file_enters_at_export_checked_or_pruned(tmp_path, prune):
+@pytest.mark.parametrize(("prune", "data"), [(True, None), (False, None), (False, "m.data"), (True, "m.data")])
+def test_an_onnx_file_enters_at_export_checked_or_pruned(tmp_path, prune, data):
     weight = np.random.default_rng(0).normal(size=(16, 8)).astype(np.float32)
     if not prune:
         weight[::4] = weight[1::4] = 0.0
-    gemm(tmp_path / "m.onnx", weight)
+    gemm(tmp_path / "m.onnx", weight, data)
     parts = {f"{split}_x": np.random.default_rng(i).random((32, 16)) for i, split in enumerate(("train", "select", "test"))}
     np.savez(tmp_path / "d.npz", **parts, **{f"{split}_label": np.arange(32) % 8 for split in ("train", "select", "test")})
     (tmp_path / "r.yaml").write_text(
@@ -176,6 +184,10 @@ def test_an_onnx_file_enters_at_export_checked_or_pruned(tmp_path, prune):
     evidence = run(tmp_path / "r.yaml", overrides=SETTINGS, workspace=tmp_path)
     assert [status.stage for status in evidence.run.stages] == ["export", "build", "tactics", "measure", "gate"]
     assert str(evidence.gate.outcome) == "pass"
+    (exported,) = (tmp_path / "engines" / "given").glob("export-*/sparse.onnx")
+    held = {size.name: size.bytes for size in evidence.measure.sizes if size.arm == "sparse"}
+    assert held["file"] == sum(path.stat().st_size for path in (exported, *exported.parent.glob("m.data")))
+    assert held["file"] > 16 * 8 * 4
 
 
 def test_a_model_with_a_nan_weight_is_not_released(tmp_path):

@@ -14,7 +14,7 @@ from pipeline import pattern, sparsity
 from pipeline.errors import StageError
 from pipeline.sparsity import fast_choose
 from pipeline.sparsity.choose import LARGE, kept_share, magnitude_mask, refuse_nonfinite, two_best
-from pipeline.sparsity.two_four import from_groups, groups_last, violations
+from pipeline.sparsity.two_four import groups_last, violations
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 
@@ -41,12 +41,6 @@ def test_torch_and_numpy_agree_on_the_pattern(case, negative_axis):
     assert sparsity.is_two_four(tensor, axis) == pattern.is_two_four(array, axis)
     found = pattern.violations(array, axis)
     assert violations(tensor, axis) == (None if found is None else int(found.sum()))
-
-
-@given(tensors(multiple_of_four=True))
-def test_groups_can_be_taken_apart_and_put_together(case):
-    tensor, axis = case
-    assert torch.equal(from_groups(groups_last(tensor, axis), tensor.shape, axis), tensor)
 
 
 @given(tensors(multiple_of_four=True))

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pipeline.errors import InputError
-from pipeline.stages.given import copy_model
+from pipeline.graph.intake import copy_model
 
 
 def model_in(folder, location):

@@ -80,9 +80,7 @@ def run(
         status = target.watch(command, file, timeout_s=timeout_s, pid_name=pid_name, heard=heard)
     text = log.read_text(encoding="utf-8", errors="replace")
     if status in (126, 127) and BANNER.search(text) is None:
-        raise InputError(
-            f"trtexec cannot be started on {target.name}: {text.strip()[-200:]}", where="build.trtexec", hint="give its full path"
-        )
+        raise _not_started(target, text)
     if status != 0 or "&&&& PASSED" not in text:
         raise StageError(_why(status, text), where=str(log), hint=f"the log is whole; the command was {shlex.join(command)[:300]}")
     return Finished(version=version_of(text, str(log)), command=list(command), text=text)
@@ -131,9 +129,7 @@ def ask_version(target: Target, trtexec: str) -> tuple[str, str | None]:
     answer = target.run([trtexec, "--help"])
     text = (answer.stdout + answer.stderr).decode(errors="replace")
     if answer.returncode in (126, 127) and BANNER.search(text) is None:
-        raise InputError(
-            f"trtexec cannot be started on {target.name}: {text.strip()[-200:]}", where="build.trtexec", hint="give its full path"
-        )
+        raise _not_started(target, text)
     said = text.strip()[-200:] or "silence"
     if answer.returncode != 0 and BANNER.search(text) is None:
         raise StageError(

@@ -25,8 +25,6 @@ class Use:
     node: str
     reduction: Group | None
     """The weight's atoms along its reduction axis; None where the operator's layout has no such axis for 2:4."""
-    why_fixed: str
-    """Why the input's channels are not followed, empty if they are."""
 
 
 @dataclass

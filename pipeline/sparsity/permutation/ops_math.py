@@ -112,9 +112,9 @@ def _linear(call: Call) -> Value:
     out = call.parameter("weight", dims=(0,))
     assert into is not None and out is not None
     last = len(value.shape) - 1
-    why = _receive(call, value, last, into)
+    _receive(call, value, last, into)
     _bias(call, out)
-    call.follower.uses.append(Use(call.follower.stored[call.args["weight"].name], call.node.name, into, why))
+    call.follower.uses.append(Use(call.follower.stored[call.args["weight"].name], call.node.name, into))
     kept = []
     for group in value.groups:
         if last not in group.dims:
@@ -124,14 +124,13 @@ def _linear(call: Call) -> Value:
     return Value(call.shape, (*kept, Group((len(call.shape) - 1,), out.atoms)), f"{call.name} sets the order")
 
 
-def _receive(call: Call, value: Value, dim: int, own: Group) -> str:
-    """Tie a weight's input channels to the channels that arrive; returns why they are fixed, or nothing."""
+def _receive(call: Call, value: Value, dim: int, own: Group) -> None:
+    """Tie a weight's input channels to the channels that arrive, or to their places where none are followed."""
     group = value.over(dim)
     if group is None:
         call.channels.fix(own, value.why)
-        return value.why
-    _alike(call, group, own, dim)
-    return ""
+    else:
+        _alike(call, group, own, dim)
 
 
 def _bias(call: Call, out: Group) -> None:
@@ -151,13 +150,13 @@ def _conv(call: Call) -> Value:
     if groups == 1:
         out, into = call.parameter("weight", dims=(0,)), call.parameter("weight", dims=(1,))
         assert out is not None and into is not None
-        why = _receive(call, value, 1, into)
-        call.follower.uses.append(Use(call.follower.stored[weight.name], call.node.name, into, why))
+        _receive(call, value, 1, into)
+        call.follower.uses.append(Use(call.follower.stored[weight.name], call.node.name, into))
     else:
         if channels is not None and (channels.dims != (1,) or channels.sub is not None):
             raise NotFollowedError(f"{call.name} over channels in several dimensions")
         out = _grouped(call, value, channels, shape, groups)
-        call.follower.uses.append(Use(call.follower.stored[weight.name], call.node.name, None, "" if channels else value.why))
+        call.follower.uses.append(Use(call.follower.stored[weight.name], call.node.name, None))
     _bias(call, out)
     if channels is not None:
         call.channels.separate(channels, tuple(dim for dim in channels.dims if dim != 1), call.name)
