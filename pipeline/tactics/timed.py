@@ -30,7 +30,7 @@ _PLAIN = re.compile(rb"Tactic: (0x[0-9a-fA-F]{1,16}|-?\d{1,19}) [Tt]ime:? (\d{1,
 _NUMBER_BITS = (1 << 64) - 1
 
 IsName = Callable[[tuple[bytes, bool], bytes, bytes], bool]
-"""Whether a message that holds `L `, `Set Tactic Name: ` and a name is exactly that; told L and whether an id follows, the name, the message."""
+"""Whether a message is `L Set Tactic Name: N`, perhaps with an id; told (L, whether there is an id), N and the message."""
 
 
 class Timed(msgspec.Struct):
