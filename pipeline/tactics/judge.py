@@ -72,7 +72,7 @@ MODE_OF_FLAG: dict[str, Mode] = {"enable": "enabled", "force": "forced", "disabl
 
 def sparsity_of(log: BuildLog) -> Mode | None:
     """The mode by trtexec's own line, else by the banner's command, where the log lacks that line (a cut or filtered log)."""
-    if log.sparsity:
+    if log.sparsity or log.loads_plan:
         return log.sparsity
     found = SPARSITY_FLAG.search(log.command or "")
     return MODE_OF_FLAG[found[1]] if found else None

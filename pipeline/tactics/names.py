@@ -23,6 +23,8 @@ class Split(msgspec.Struct, frozen=True):
     """The tail from the first bracket that never closes, or from a `...` cut: text, not names."""
     touches_end: bool = False
     """Whether the last name runs up to the end of the text: if the text was cut there, so was the name."""
+    unopened: list[str] = []
+    """Pieces with a bracket that closes none: the remains of a name whose beginning is damaged."""
 
 
 def split_list(text: str) -> Split:
@@ -32,22 +34,28 @@ def split_list(text: str) -> Split:
     separator before its first name too; empty pieces are dropped.
     """
     names: list[str] = []
+    unopened: list[str] = []
     depth = start = 0
+    into = names
     for mark in _MARKS.finditer(text):
         token = mark.group()
         if token in _OPEN:
             depth += 1
         elif token in _CLOSE:
+            into = into if depth else unopened
             depth = max(0, depth - 1)
         elif token == "...":
             if depth == 0:
-                return Split([name for name in names if name], text[start:].strip())
+                return Split([name for name in names if name], text[start:].strip(), unopened=unopened)
         elif depth == 0 and (len(token) == 2 or mark.end() == len(text)):
-            names.append(text[start : mark.start()].strip())
-            start = mark.end()
+            into.append(text[start : mark.start()].strip())
+            into, start = names, mark.end()
     tail = text[start:].strip()
-    names = [name for name in names if name]
-    return Split(names, tail) if depth else Split([*names, tail] if tail else names, touches_end=bool(tail))
+    whole = bool(tail) and not depth
+    if whole:
+        into.append(tail)
+    touches_end = whole and into is names
+    return Split([name for name in names if name], tail if depth else None, touches_end=touches_end, unopened=unopened)
 
 
 def unique(names: list[str]) -> list[str]:

@@ -136,9 +136,9 @@ def _vote(summary: Summary, pair: Pair, profile: int | None) -> None:
     raw = selected.raw
     for name in selected.names:
         _said(summary, name, profile).selected.append(Vote(Rung.YES, raw.line, raw.source, "listed as chosen"))
-    chosen = set(selected.names)
-    if selected.complete:
-        for name in eligible.names if eligible else []:
+    chosen, found = set(selected.names), eligible.names if eligible else []
+    if selected.complete and chosen <= set(found):  # else it may be the list of another pass or build
+        for name in found:
             if name not in chosen:
                 _said(summary, name, profile).selected.append(Vote(Rung.NO, raw.line, raw.source, "not in the list of chosen layers"))
 

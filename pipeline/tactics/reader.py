@@ -81,7 +81,7 @@ def _report(
     sources: Sequence[str],
 ) -> TacticReport:
     widths = {id(log): width for log, width in logs}
-    builds = [log for log, _ in logs if not log.loads_plan]
+    builds = [log for log, _ in logs if not log.loads_plan or log.dump]
     runs = [loaded_run(log) for log, _ in logs if log.loads_plan]
     lists = {id(log): read_lists(log, widths[id(log)]) for log in builds}
     for log in builds:

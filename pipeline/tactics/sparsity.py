@@ -62,6 +62,8 @@ class Listed(msgspec.Struct):
     """Text that is no name."""
     ends: bool = True
     """False where the file was cut at a column: whole names may be missing at the end, and only the number tells that none is."""
+    parted: bool = False
+    """Whether a message that could not be read stands between it and the one before."""
 
 
 class Widths(msgspec.Struct):
@@ -145,7 +147,8 @@ def _read_text(raw: RawList, text: str, *, whole: bool, ends: bool = True) -> Li
         body = body.rstrip()[:-1] + "..."
     split = split_list(body)
     names = unique(split.names)
-    listed = Listed(raw, int(number) if number else None, names, complete=whole and split.rest is None, ends=ends)
+    complete = whole and split.rest is None and not split.unopened
+    listed = Listed(raw, int(number) if number else None, names, complete=complete, cut=[*split.unopened], ends=ends)
     if split.rest is not None:
         listed.cut.append(split.rest)
     if not whole and split.touches_end and names:
@@ -238,7 +241,7 @@ def pair_up(lists: Iterable[Listed]) -> list[Pair]:
     for listed in lists:
         if listed.raw.kind == "eligible":
             pairs.append(Pair(eligible=listed))
-        elif pairs and pairs[-1].selected is None:
+        elif pairs and pairs[-1].selected is None and not listed.parted:
             pairs[-1].selected = listed
         else:
             pairs.append(Pair(selected=listed))
@@ -250,12 +253,15 @@ def read_lists(log: HasLists, widths: Widths) -> tuple[list[Listed], list[Trunca
     for raw in log.lists:
         _join(raw, widths)  # learns widths that shorter messages cannot show
     lists, unread = [], []
+    parted = False
     for raw in log.lists:
         listed = read_list(raw, widths)
         if listed is None:
             unread.append(Truncated(source=raw.source, line=raw.line, text=raw.text))
         else:
+            listed.parted = parted
             lists.append(listed)
+        parted = listed is None
     return lists, unread
 
 

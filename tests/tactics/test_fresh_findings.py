@@ -35,14 +35,12 @@ def layer_of(report, name):
     return next(layer for build in report.builds for layer in build.layers if layer.name == name)
 
 
-@pytest.mark.xfail(strict=True, reason="rungs/times: the last layer before a cut end counts as wholly timed")
 def test_the_last_layer_of_a_log_that_ends_within_its_tables_is_neither_denied_nor_decided(tmp_path):
     layer = layer_of(read(tmp_path, BANNER, *table("a", (DENSE, A, 0.1))), "a")
     assert layer.timed is Rung.UNKNOWN
     assert layer.selected is Rung.UNKNOWN
 
 
-@pytest.mark.xfail(strict=True, reason="rungs/times: choices of a build whose end is missing make a layer selected")
 def test_choices_of_the_last_layer_before_a_cut_select_nothing(tmp_path):
     """More combinations of it may follow, in which a dense tactic wins."""
     report = read(tmp_path, BANNER, *table("b", (DENSE, A, 0.1)), *table("a", (DENSE, A, 0.1), (SPARSE, B, 0.05)))
@@ -50,7 +48,6 @@ def test_choices_of_the_last_layer_before_a_cut_select_nothing(tmp_path):
     assert layer_of(report, "b").timed is Rung.NO
 
 
-@pytest.mark.xfail(strict=True, reason="rungs/times: the first layer after a cut beginning counts as wholly timed")
 def test_the_first_layer_of_a_log_that_begins_within_its_tables_is_neither_denied_nor_decided(tmp_path):
     rest = table("a", (DENSE, A, 0.1), costs=False)[2:]
     layer = layer_of(read(tmp_path, *rest, *table("b", (DENSE, A, 0.1)), f"{V}Engine generation completed in 1 seconds."), "a")
@@ -58,7 +55,6 @@ def test_the_first_layer_of_a_log_that_begins_within_its_tables_is_neither_denie
     assert layer.selected is Rung.UNKNOWN
 
 
-@pytest.mark.xfail(strict=True, reason="tables/rungs: a damaged line in a layer's table may have been its sparse tactic")
 @pytest.mark.parametrize("damage", [("Tactic Name", "Tact\ufffdc Name"), ("Tactic: 0x", "Tactic: \ufffdx"), ("Time: ", "Ti\0me: ")])
 def test_a_damaged_line_among_the_timed_tactics_leaves_timed_unknown(tmp_path, damage):
     lines = table("a", (SPARSE, B, 0.2), (DENSE, A, 0.1))
@@ -67,7 +63,6 @@ def test_a_damaged_line_among_the_timed_tactics_leaves_timed_unknown(tmp_path, d
     assert layer_of(read(tmp_path, BANNER, *lines, *end), "a").timed is Rung.UNKNOWN
 
 
-@pytest.mark.xfail(strict=True, reason="names.split_list: a bracket that closes nothing ends no name")
 @pytest.mark.parametrize("bad", ["\ufffd", "\0"])
 def test_a_piece_with_a_bracket_that_nothing_opened_is_no_name(tmp_path, bad):
     found = f"{I}(Sparsity) Found 2 layer(s) eligible to use sparse tactics: b + PWN{bad}PWN(x), PWN(y)), c"
@@ -76,7 +71,6 @@ def test_a_piece_with_a_bracket_that_nothing_opened_is_no_name(tmp_path, bad):
     assert [layer.name for layer in build.layers] == ["c"]
 
 
-@pytest.mark.xfail(strict=True, reason="rungs: a list that names what lies within a region says nothing against the region")
 def test_a_region_whose_inner_layers_are_listed_is_not_denied(tmp_path):
     region = "{ForeignNode[a...c]}"
     report = read(
@@ -96,7 +90,6 @@ def test_a_region_whose_inner_layers_are_listed_is_not_denied(tmp_path):
     assert layer.selected is Rung.UNKNOWN
 
 
-@pytest.mark.xfail(strict=True, reason="reader._report: the layers that a loaded plan's log dumps are thrown away")
 def test_layer_info_that_a_run_with_a_loaded_plan_dumps_is_read(tmp_path):
     dump = (
         f"Name: a, LayerType: CaskConvolution, Inputs: [], HasSparseWeights: 1, TacticName: {SPARSE}, TacticValue: {A}, StreamId: 0, "
@@ -126,7 +119,6 @@ def test_no_name_cut_by_dots_is_a_layer_of_a_large_log(tmp_path):
     assert {layer.name for layer in report.builds[0].layers} <= set(names)
 
 
-@pytest.mark.xfail(strict=True, reason="reader.begin/tables: lines of a file cut at a column give cut names and times")
 @pytest.mark.parametrize("width", [110, 193])
 def test_a_verbose_log_cut_at_a_column_gives_no_cut_name_or_time(tmp_path, width):
     names = [f"stage{i}/block/left/Conv + stage{i}/block/left/add + stage{i}/block/left/relu + tail" for i in range(6)]
@@ -137,7 +129,6 @@ def test_a_verbose_log_cut_at_a_column_gives_no_cut_name_or_time(tmp_path, width
         assert layer.best is None or {best.ms for best in (layer.best.sparse, layer.best.dense) if best} <= {0.15432, 0.25432}
 
 
-@pytest.mark.xfail(strict=True, reason="passes._vote: a chosen list that does not belong to the eligible list denies its layers")
 def test_a_chosen_list_of_other_layers_denies_none_of_the_eligible_ones(tmp_path):
     """The lines between them, which end the one build and begin the next, are missing."""
     found = f"{I}(Sparsity) Layers eligible for sparse math: a, b"
