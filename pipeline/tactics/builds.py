@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from pipeline.records.tactics import Truncated
+from pipeline.tactics.combinations import LINE, STRIDE
 from pipeline.tactics.facts import Facts
 from pipeline.tactics.names import is_damaged
 from pipeline.tactics.prefixes import Severity
@@ -88,6 +89,13 @@ class BuildLog(msgspec.Struct):
         """Whether this is evidence of a build at all."""
         shown = self.command is not None or self.lists or self.tables.began or self.dump or self.layer_info or self.closed or self.sparsity
         return bool(shown or self.calibration_tactics or (self.profile_ms and self.joined)) and not self.loads_plan
+
+    @property
+    def tables_ended(self) -> bool:
+        """Whether something stands behind the timing tables that is printed when all layers were timed."""
+        last = max([*self.tables.line[-1:], *self.tables.rows[LINE - STRIDE :][:1]], default=0)
+        behind = [*(raw.line for raw in self.lists), *(layer.line or 0 for layer in self.dump)]
+        return self.closed or max(behind, default=0) > last
 
     def layer_names(self) -> set[str]:
         """Every engine layer that this build's own log or layer info names."""

@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 
@@ -76,6 +77,10 @@ class Combinations:
         self.odd_ids: dict[int, str] = {}
         self.rows = array("Q")
         self.odd_winners: dict[int, str] = {}
+        self.damaged: set[int] = set()
+        """Layers with a line among their timed tactics that could not be read."""
+        self.headless = False
+        """Whether lines of the first layer may stand before those that are here."""
         self.skipped: dict[str, int] = {}
         """By layer; those of no known layer under the empty name."""
         self._by_id: dict[int, int] | None = None
@@ -155,6 +160,26 @@ class Combinations:
             found[layer].append(row)
         named = {self.layers.names[layer]: rows for layer, rows in found.items() if layer < IGNORED}
         return named | {name: [] for name in self.layers.names if name not in named}
+
+    def partly_seen(self, *, ended: bool) -> set[int]:
+        """Layers that may have been timed with more tactics than the log shows.
+
+        Those with a damaged line or a combination whose own line is missing, those before and behind tables without a name,
+        the first one where the log begins within it, and the last one where it ends there.
+
+        Args:
+            ended: Whether the log shows that the tables are at their end.
+        """
+        layers = self.rows[LAYER::STRIDE]
+        found = self.damaged | {layer for layer, format_ in zip(layers, self.rows[FORMAT::STRIDE]) if format_ == NONE}
+        of_layers = [layer for layer in layers if layer != IGNORED]
+        if NONE in found:
+            found.update(layer for pair in pairwise(of_layers) if NONE in pair for layer in pair)
+        if of_layers and self.headless:
+            found.add(next((layer for layer in of_layers if layer != NONE), NONE))
+        if of_layers and not ended:
+            found.add(next((layer for layer in reversed(of_layers) if layer != NONE), NONE))
+        return found - {NONE, IGNORED}
 
     def combinations(self) -> Iterator[Combination]:
         """Every table in full, those of reformats apart."""

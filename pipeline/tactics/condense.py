@@ -34,6 +34,8 @@ class Condensed(msgspec.Struct):
     """Layer number -> the fastest of each class, over all of its combinations."""
     starts: array[int]
     """First tactic of each combination row."""
+    partly_seen: set[int] = set()
+    """Layers that may have been timed with more tactics."""
 
     def row_of(self, index: int) -> int:
         """The combination of a timed tactic."""

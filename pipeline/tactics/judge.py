@@ -26,6 +26,7 @@ def judge(number: int, log: BuildLog, summary: Summary, nodes: Sequence[str] | N
     facts = _collect(log, summary)
     conflicts = list(summary.conflicts)
     condensed = condense(log.tables)
+    condensed.partly_seen = log.tables.partly_seen(ended=log.tables_ended)
     for layer in facts:
         conflicts += decide_tactic(layer, log, condensed)
         decide_eligible(layer, summary)

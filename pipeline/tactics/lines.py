@@ -63,10 +63,11 @@ class Joiner:
 
     Args:
         width: Columns at which the whole file is hard-wrapped; None where it is not.
+        cut: The column at which each longer line of the file was cut; None where none was.
     """
 
-    def __init__(self, width: int | None = None) -> None:
-        self.width = width
+    def __init__(self, width: int | None = None, cut: int | None = None) -> None:
+        self.width, self.cut = width, cut
         self.widths = Widths(known={width} if width else set())
         self._pending: _Pending | None = None
         self._process: str | None = None
@@ -127,6 +128,8 @@ class Joiner:
 
     def _begin(self, number: int, piece: str, found: Head, *, whole: bool) -> None:
         raw = piece.rstrip()
+        if self.cut:  # the last character may be a blank
+            whole = whole and len(raw) not in (self.cut, self.cut - 1)
         self._pending = _Pending(number, raw, found, columns(raw), whole, _SPARSITY in raw[found.end : found.end + 16], full=len(piece))
 
     def _continues(self, piece: str, found: Head) -> bool:
@@ -184,18 +187,53 @@ def detect_width(lines: list[str]) -> int | None:
 
     Where each of them ends with a blank, which nothing here counts, that blank is the last column. One line that is longer, since
     another was torn into it, is no other width; without such exceptions two lines must go on.
+
+    Args:
+        lines: Without line feeds, as `plain` leaves them.
     """
-    bodies = [plain(line).rstrip() for line in lines]
+    bodies = [line.rstrip() for line in lines]
     lengths = list(map(columns, bodies))
-    going_on = [i for i, following in enumerate(bodies[1:]) if lengths[i] and following and not begins(following)]
+    going_on = [i for i in _going_on(bodies) if lengths[i]]
     width = _commonest([lengths[i] for i in going_on], longest=max(lengths, default=0))
     full = [i for i in going_on if lengths[i] in (width, width - 1)]
     if len(full) < 2 or sum(length > width for length in lengths) > len(full) // OUTLIERS:
         return None
-    blank = sum(lengths[i] == width < columns(plain(lines[i])) for i in full)
+    blank = sum(lengths[i] == width < columns(lines[i]) for i in full)
     return width + 1 if blank == len(full) else width
 
 
+def _going_on(lines: list[str]) -> Iterator[int]:
+    """Indices of the lines behind which one stands that begins no message."""
+    prefix = None  # of the last line that had one: most lines have the same
+    for i, following in enumerate(lines[1:]):
+        if not following or (prefix and following.startswith(prefix)):
+            continue
+        found = head(following)
+        if found.severity or found.process:
+            prefix = following[: found.end]
+        elif not starts(following[found.end :].lstrip()):
+            yield i
+
+
+BROKEN_FORMS = ("combination-cut", "runner-cut")
+BROKEN_LINES = 2
+"""Lines of the longest length that break off within their form: from here on a text counts as cut at their column."""
+
+
+def detect_cut(lines: list[str]) -> int | None:
+    """The column at which a whole text was cut: its longest lines, as `plain` leaves them, break off within their form."""
+    column = max(map(len, lines), default=0)
+    broken = sum(_breaks_off(line[head(line).end :]) for line in lines if len(line) == column)
+    return column if broken >= BROKEN_LINES else None
+
+
+def _breaks_off(text: str) -> bool:
+    found = find_form(text)
+    return found[0] in BROKEN_FORMS if found else text.startswith(TIMED)
+
+
+TIMED = "Tact"
+"""How a line begins that times a tactic."""
 OUTLIERS = 10
 """So many lines of a wrapped text allow one that is longer than its width."""
 
@@ -211,7 +249,8 @@ def _commonest(lengths: list[int], *, longest: int) -> int:
 
 def columns(text: str) -> int:
     """How wide a line was shown: a NUL takes no column, and bold marks around it came later."""
-    return len(text) - text.count("\0") - 2 * len(_BOLD.findall(text))
+    marks = len(_BOLD.findall(text)) if "**" in text else 0
+    return len(text) - text.count("\0") - 2 * marks
 
 
 _BOLD = re.compile(r"^\*\*(?!\*)|(?<!\*)\*\*$")

@@ -13,7 +13,7 @@ from pipeline.tactics.documents import Document, read_document
 from pipeline.tactics.inputs import Opened, expand
 from pipeline.tactics.join import join
 from pipeline.tactics.judge import judge, sparsity_of
-from pipeline.tactics.lines import Joiner, begins, detect_width
+from pipeline.tactics.lines import Joiner, begins, detect_cut, detect_width, plain
 from pipeline.tactics.passes import summarise
 from pipeline.tactics.plans import read_plan
 from pipeline.tactics.sparsity import Widths, pair_up, read_lists, settle_lists
@@ -136,14 +136,17 @@ class LogFile:
         return self.joiner.widths if self.joiner else Widths()
 
     def begin(self, block: bytes) -> None:
-        """See whether the file is hard-wrapped, by its beginning."""
+        """See whether the file is hard-wrapped, or cut at a column, by its beginning."""
         if self.joiner is None:
-            self.joiner = Joiner(detect_width(block[:WIDTH_BYTES].decode("utf-8", "replace").split("\n")))
+            lines = list(map(plain, block[:WIDTH_BYTES].decode("utf-8", "replace").split("\n")))
+            width = detect_width(lines)
+            self.joiner = Joiner(width, None if width else detect_cut(lines))
 
     def take(self, block: bytes) -> None:
         """Read whole lines. The last one goes the slow way, where it waits for its continuation in the next block."""
         assert self.joiner is not None
-        fast = self._fast_way(block) if self.joiner.width is None and (self.fast or len(block) >= FAST_FROM_BYTES) else None
+        reshaped = self.joiner.width or self.joiner.cut
+        fast = self._fast_way(block) if not reshaped and (self.fast or len(block) >= FAST_FROM_BYTES) else None
         at = 0
         while at < len(block):
             if fast is not None and self._tables() is not None and not self.joiner.waiting and len(block) - at > FAST_REST_BYTES:

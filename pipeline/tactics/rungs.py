@@ -101,6 +101,8 @@ def decide_eligible(layer: Facts, summary: Summary) -> None:
         layer.eligible = Rung.YES
     elif votes:
         return
+    elif "ForeignNode[" in layer.name:
+        return  # lists may name what lies within the region
     elif summary.omits(layer.profile, summary.lists_eligible) and not (layer.said and layer.said.selected):
         layer.eligible = Rung.NO
     elif engine is not None and engine.sparse_weights is not None and not summary.lists_eligible:
@@ -121,8 +123,9 @@ def decide_timed(layer: Facts, log: BuildLog) -> None:
         line = times.sparse_line
         layer.evidence.append(_says("timed", f"{counts.sparse} sparse tactic(s) timed", log.source, line, "timing"))
     elif counts.dense and not counts.unknown:
-        layer.timed = Rung.NO
-        layer.evidence.append(_says("timed", f"{counts.dense} tactic(s) timed, none sparse", log.source, times.dense_line, "timing"))
+        layer.timed = Rung.NO if times.whole else Rung.UNKNOWN
+        says = f"{counts.dense} tactic(s) timed, none sparse" + ("" if times.whole else "; lines of it are missing or damaged")
+        layer.evidence.append(_says("timed", says, log.source, times.dense_line, "timing"))
 
 
 def decide_selected(layer: Facts, log: BuildLog, summary: Summary) -> list[Conflict]:

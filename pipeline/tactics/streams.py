@@ -10,6 +10,7 @@ from pipeline.records.tactics import Truncated
 from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, dump_10_layer, is_wait, kernel_name, version_of
 from pipeline.tactics.combinations import IGNORED, NONE
 from pipeline.tactics.forms import VERBOSE_FORMS, find_form
+from pipeline.tactics.lines import TIMED
 from pipeline.tactics.names import CUT, is_damaged
 from pipeline.tactics.sparsity import RawList
 from pipeline.tactics.tables import REFORMAT, Tables
@@ -25,6 +26,7 @@ class Stream:
         self.process = process
         self.builds = builds
         self.build = BuildLog(source, process)
+        self._messages = 0
         self._profile_columns = 0
 
     # ---- boundaries
@@ -44,7 +46,9 @@ class Stream:
         if self.build.closed:
             self._start()
         self._keep()
-        return self.build.tables
+        tables = self.build.tables
+        tables.headless = tables.headless or self._messages == 1
+        return tables
 
     def tuning_tables(self) -> Tables | None:
         """The tables of the build at hand, once timing lines of it were seen; None where the next one would begin a build."""
@@ -58,12 +62,15 @@ class Stream:
 
     def take(self, message: Message) -> None:
         """Understand one message."""
+        self._messages += 1
         self._note(message)
         if self._profile_columns and self._profile_row(message):
             return
         found = find_form(message.text)
         if found is None:
             self.build.facts.take(message.text, self.source, message.line)
+            if self.build.tables.began and (not message.whole or message.text.startswith(TIMED) or is_damaged(message.text)):
+                self.build.tables.doubt()
             return
         form, match = found
         handler = HANDLERS.get(form)
@@ -173,7 +180,9 @@ class Stream:
 
     def _timed(self, name: str | None, match: re.Match[str], message: Message) -> None:
         tables = self._tuning()
-        if message.whole:  # else digits of the time may be missing
+        if not message.whole:  # digits of the time may be missing
+            tables.doubt()
+        else:
             tables.timed(name, match["id"].lower(), float(match["ms"]), message.line)
 
     def tactic_skipped(self, match: re.Match[str], message: Message) -> None:

@@ -135,6 +135,7 @@ def _combine(tables: Tables, events: Events, costs: np.ndarray, layer: np.ndarra
     changed = runner != np.append(np.uint64(tables.runner[-1]), runner[:-1])
     tables.stretch.frombytes(cursor[:-1][dashes][changed].astype(np.uint32).tobytes())
     tables.runner.frombytes(runner[changed].astype(np.uint32).tobytes())
+    tables.headless = tables.headless or (not tables.headed and bool((kind == EQUALS).any()))
     tables.at = int(costs[-1]), int(layer[-1]), int(format_[-1])
     tables.open, tables.cursor = bool(is_open[-1]), int(cursor[-1])
     keep: np.ndarray = (layer != _IGNORED).repeat(timed)

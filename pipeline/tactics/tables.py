@@ -23,6 +23,8 @@ class Tables(Combinations):
         self.skip_told = False
         """Whether the line before told of a tactic that was skipped, so that the next one may tell of the same."""
         self.began = False
+        self.headed = False
+        """Whether the first line was a costs line, behind which nothing of a layer can be missing."""
         self.open = False
         # the costs line, layer and format at hand
         self.at: tuple[int, int, int] = (NONE, NONE, NONE)
@@ -32,6 +34,8 @@ class Tables(Combinations):
 
     def costs(self, layer: int) -> None:
         """`Computing costs for L`; L is empty (NONE) before 10."""
+        self.headed = self.headed or not (self.began or self.rows)
+        self.headless = not self.headed
         self.at = (layer, layer, NONE)
         self.began, self.open, self._set = True, False, None
 
@@ -126,6 +130,11 @@ class Tables(Combinations):
         self.rows[CHOSEN - STRIDE] = 1
         self.open = False
         self.at = (*self.at[:2], NONE)
+
+    def doubt(self) -> None:
+        """A line of the layer at hand could not be read: it may have timed a tactic."""
+        if self.at[1] < IGNORED:
+            self.damaged.add(self.at[1])
 
     def skip(self) -> None:
         """A tactic of the layer at hand was skipped for memory or by an exception."""

@@ -19,6 +19,8 @@ class LayerTimes(msgspec.Struct):
     candidates: Candidates | None
     rows: list[int] = []
     """The layer's combinations, in the order of the log."""
+    whole: bool = True
+    """False where the log may lack some of its timed tactics: then what is not here proves nothing."""
     best: Best | None = None
     tuned_ms: float | None = None
     name_of_final: str | None = None
@@ -61,6 +63,7 @@ def layer_times(
         return None
     times = LayerTimes(None, rows)
     number = tables.rows[rows[0] * STRIDE + LAYER]
+    times.whole = number not in condensed.partly_seen
     counts, fastest = condensed.counts[number], condensed.fastest[number]
     if not any(counts):
         return times
@@ -74,7 +77,7 @@ def layer_times(
     if final is not None:
         index, times.final_row = final
         times.tuned_ms, times.name_of_final, times.runner_of_final = layer.ms(index), tables.kernel_at(index), tables.runner_at(index)
-    elif final_id is None and final_name is None:
+    elif final_id is None and final_name is None and times.whole:
         _choose(times, layer)
     times.best = _best(times, layer)
     return times

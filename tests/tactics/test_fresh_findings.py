@@ -48,8 +48,10 @@ def test_choices_of_the_last_layer_before_a_cut_select_nothing(tmp_path):
     assert layer_of(report, "b").timed is Rung.NO
 
 
-def test_the_first_layer_of_a_log_that_begins_within_its_tables_is_neither_denied_nor_decided(tmp_path):
-    rest = table("a", (DENSE, A, 0.1), costs=False)[2:]
+@pytest.mark.parametrize("missing", [0, 1, 2, 3])
+def test_the_first_layer_of_a_log_that_begins_within_its_tables_is_neither_denied_nor_decided(tmp_path, missing):
+    """Whatever line of a combination is the first: the layer may have had others before."""
+    rest = (table("a", (DENSE, A, 0.1), costs=False) + table("a", (DENSE, A, 0.1), formats="Half(2)", costs=False))[missing:]
     layer = layer_of(read(tmp_path, *rest, *table("b", (DENSE, A, 0.1)), f"{V}Engine generation completed in 1 seconds."), "a")
     assert layer.timed is Rung.UNKNOWN
     assert layer.selected is Rung.UNKNOWN
@@ -119,8 +121,9 @@ def test_no_name_cut_by_dots_is_a_layer_of_a_large_log(tmp_path):
     assert {layer.name for layer in report.builds[0].layers} <= set(names)
 
 
-@pytest.mark.parametrize("width", [110, 193])
+@pytest.mark.parametrize("width", [110, 120, 145, 150, 162])
 def test_a_verbose_log_cut_at_a_column_gives_no_cut_name_or_time(tmp_path, width):
+    """Where a line of the longest length breaks off within its form; else nothing tells a cut log from a whole one."""
     names = [f"stage{i}/block/left/Conv + stage{i}/block/left/add + stage{i}/block/left/relu + tail" for i in range(6)]
     lines = [line for name in names for line in table(name, (DENSE, A, 0.15432), (SPARSE, B, 0.25432))]
     report = read(tmp_path, *(line[:width] for line in lines))

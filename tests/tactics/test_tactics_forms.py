@@ -222,6 +222,7 @@ def test_reasons_across_formats_and_precisions(tmp_path):
 def test_no_sparse_candidate_skipped_tactics_and_caches(tmp_path):
     lines = [
         f"{I}Local timing cache in use. Profiling results in this builder pass will not be stored.",
+        f"{V}=============== Computing costs for first",
         *table("first", "Half(1)", (DENSE, "0x00000000000000d1", 0.02), chose=False),
         f"{W}Tactic Device request: 414MB Available: 216MB. Device memory is insufficient to use tactic.",
         f"{W}(UNSUPPORTED_STATE: )Skipping tactic 3 due to insufficient memory on requested size of 434110464 "
