@@ -31,6 +31,8 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _PLANS = (b"ftrt", b"ptrt")
 _JSON = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
 _ANSI = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+QUOTE_BYTES = 1 << 20
+"""How far a file is searched for a Markdown quotation: where none begins here, lines are taken as they stand."""
 _QUOTED = re.compile(rb"^(?:>(?!>).*(?:\n|\Z)){2,}", re.MULTILINE)
 """Lines of a Markdown quotation. One line alone may be the rest of an ` -> ` that was hard-wrapped."""
 _QUOTE = re.compile(rb"^(?:>(?!>) ?)+", re.MULTILINE)
@@ -165,6 +167,7 @@ class Opened:
         rest: list[bytes | memoryview] = []
         data, self._start = self._start, b""
         total, first = 0, True
+        quoted: bool | None = None
         held = 0
         while data:
             total += len(data)
@@ -179,7 +182,8 @@ class Opened:
                 rest.append(memoryview(data)[:end])
                 block = b"".join(rest)
                 rest, held, data = [data[end:]], len(data) - end, b""
-                yield _clean(block)
+                quoted = b"\n> " in block[:QUOTE_BYTES] if quoted is None else quoted
+                yield _clean(block, quoted=quoted)
                 del block
             else:
                 rest.append(data)
@@ -188,7 +192,7 @@ class Opened:
                     raise InputError(f"a line of more than {MAX_LINE_BYTES >> 20} MiB", where=self.path, hint="this is no log")
             data = self._read(BLOCK_BYTES)
         if last := b"".join(rest):
-            yield _clean(last)
+            yield _clean(last, quoted=b"\n> " in last if quoted is None else quoted)
 
 
 class _Rejoined(io.RawIOBase):
@@ -249,10 +253,10 @@ class _Zstd(io.RawIOBase):
         return True
 
 
-def _clean(block: bytes) -> bytes:
+def _clean(block: bytes, *, quoted: bool) -> bytes:
     if b"\x1b" in block:
         block = _ANSI.sub(b"", block)
-    if b"\n> " in block:
+    if quoted:
         block = _QUOTED.sub(lambda run: _QUOTE.sub(b"", run[0]), block)
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n")

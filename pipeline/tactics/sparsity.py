@@ -21,6 +21,8 @@ _WORDING = re.compile(
 _BOLD = re.compile(r"(?<!\*)\*\*(?!\*)")
 CUT_FROM_LINES = 3
 """Lines of the longest length, among them a summary message, from which on a file counts as cut at a column."""
+_PASSES: tuple[set[int | str], ...] = ({"L", "T"}, {"F", "C"})
+"""First letters of a pass's two messages: where both are of the longest length, it is one at which lines were cut."""
 _FIRST = {"L": "eligible", "F": "eligible", "T": "selected", "C": "selected"}
 
 
@@ -93,9 +95,11 @@ class Widths(msgspec.Struct):
             self.fullest |= other.fullest
 
     def cuts(self, raw: RawList) -> bool:
-        """Whether each line of the file was cut at the column at which this message ends: several are just as long, and none is longer."""
+        """Whether each line of the file was cut at the column at which this message ends: others are just as long, and none is longer."""
         padded = raw.full - raw.width > 1
-        return raw.full == self.longest > 0 and len(self.fullest) >= CUT_FROM_LINES and self.longest not in self.known and not padded
+        both = any(pass_ <= self.fullest for pass_ in _PASSES)
+        alike = both or len(self.fullest) >= CUT_FROM_LINES
+        return raw.full == self.longest > 0 and alike and self.longest not in self.known and not padded
 
 
 def _join(raw: RawList, widths: Widths) -> tuple[str, bool | None]:

@@ -138,3 +138,13 @@ def test_a_chosen_list_of_other_layers_denies_none_of_the_eligible_ones(tmp_path
     chose = f"{I}(Sparsity) TRT inference plan picked sparse implementation for layers: c"
     report = read(tmp_path, found, chose)
     assert [layer_of(report, name).selected for name in ("a", "b")] == [Rung.UNKNOWN, Rung.UNKNOWN]
+
+
+def test_two_lists_that_end_at_one_column_deny_nothing(tmp_path):
+    found = f"{I}(Sparsity) Layers eligible for sparse math: " + ", ".join(f"block{i}/Conv + block{i}/Relu" for i in range(9))
+    chose = f"{I}(Sparsity) TRT inference plan picked sparse implementation for layers: " + ", ".join(
+        f"block{i}/Conv + block{i}/Relu" for i in range(9)
+    )
+    build = read(tmp_path, BANNER, found[:200], chose[:200]).builds[0]
+    assert {layer.selected for layer in build.layers} <= {Rung.YES, Rung.UNKNOWN}
+    assert {layer.name for layer in build.layers} <= {f"block{i}/Conv + block{i}/Relu" for i in range(9)}

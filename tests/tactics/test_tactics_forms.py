@@ -617,10 +617,10 @@ def test_every_code_that_a_report_names_is_registered_with_its_source():
 
 
 def test_a_chosen_layer_that_was_not_found_eligible_is_disputed_and_not_selected(tmp_path):
-    """A log cut at a column ends both lists in the middle of names."""
+    """Where nothing else tells that the lists end in the middle of names."""
     log = tmp_path / "cut.log"
     log.write_text(
-        "[I] [TRT] (Sparsity) Found 3 layer(s) eligible to use sparse tactics: block/conv1, bl\n"
+        "[I] [TRT] (Sparsity) Found 3 layer(s) eligible to use sparse tactics: block/conv1, blo\n"
         "[I] [TRT] (Sparsity) Chose 2 layer(s) using sparse tactics:, block/conv1, block/conv2\n"
     )
     (build,) = tactics.read([str(log)]).builds
