@@ -62,6 +62,29 @@ def _longer_lead(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return value, dot, dot > 0
 
 
+class Keys:
+    """Small numbers by key of eight bytes; a key's slot is the top bits of its product with a factor that parts the keys."""
+
+    def __init__(self, values: Mapping[bytes, int]) -> None:
+        keys = np.array([word(key) for key in values], np.uint64)
+        draw = np.random.default_rng(0)
+        self._shift, self._factor = np.uint64(64 - 2 * len(values).bit_length()), np.uint64(1)
+        while len(np.unique(self._slot(keys))) < len(keys):
+            self._factor = draw.integers(0, 1 << 64, dtype=np.uint64)
+        slots = 1 << (64 - int(self._shift))
+        self._keys, self._values = np.zeros(slots, np.uint64), np.zeros(slots, np.uint8)
+        self._keys[self._slot(keys)], self._values[self._slot(keys)] = keys, list(values.values())
+
+    def _slot(self, words: np.ndarray) -> np.ndarray:
+        return (words * self._factor) >> self._shift
+
+    def of(self, words: np.ndarray) -> np.ndarray:
+        """uint8 [n]: the values of uint64 words [n]; 0 of one that is no key."""
+        slot = self._slot(words)
+        found: np.ndarray = self._values[slot] * (self._keys[slot] == words)
+        return found
+
+
 class Scratch:
     """Memory for one block at a time, used again: freshly mapped pages for every block would cost a fifth of the whole reading."""
 
@@ -143,12 +166,9 @@ class Lines:
         rows &= _LAST[:, WINDOW // 8 - width // 8 :].take(np.clip(size, 0, width), 0)
         return rows, (size <= width) & (end >= width)
 
-    def keyed(self, keys: Mapping[bytes, int]) -> np.ndarray:
-        """uint8 [lines]: the value of the key of eight bytes with which the message begins; 0 where it is none."""
-        found = np.zeros(len(self.starts), np.uint8)
-        first = self.at(self.starts + self.width)
-        for key, value in keys.items():
-            found[(first == word(key)) & self.hot] = value
+    def keyed(self, keys: Keys) -> np.ndarray:
+        """uint8 [lines]: the value of the key with which the message begins; 0 where it is none."""
+        found: np.ndarray = keys.of(self.at(self.starts + self.width)) * self.hot
         return found
 
     @property

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.tactics.actions import Actions
-from pipeline.tactics.columns import WINDOW, Lines, Scratch, places
+from pipeline.tactics.columns import WINDOW, Keys, Lines, Scratch, places
 from pipeline.tactics.forms import find_form
 from pipeline.tactics.lines import TORN_SIGNS, torn
 from pipeline.tactics.lookup import NEW, Lookup
@@ -25,16 +25,18 @@ from pipeline.tactics.tables import Tables
 from pipeline.tactics.timed import CHOSE, DASHES, EQUALS, FASTEST, NOTHING, SLOW, STARS, TACTIC, TIME, Timed, decode, named_before
 from pipeline.tactics.walk import Walk
 
-KEYS = {
-    b"Tactic N": TACTIC,
-    b"Tactic: ": TIME,
-    b"********": STARS,
-    b"--------": DASHES,
-    b"========": EQUALS,
-    b">>>>>>>>": CHOSE,
-    b"Fastest ": FASTEST,
-    b"Skipping": NOTHING,
-}
+KEYS = Keys(
+    {
+        b"Tactic N": TACTIC,
+        b"Tactic: ": TIME,
+        b"********": STARS,
+        b"--------": DASHES,
+        b"========": EQUALS,
+        b">>>>>>>>": CHOSE,
+        b"Fastest ": FASTEST,
+        b"Skipping": NOTHING,
+    }
+)
 """The first eight bytes of a message."""
 _SAMPLE = re.compile(rb"-{9,} Timing Runner: |={9,} Computing costs for ")
 _GRAPHIC = re.compile(rb"[!-~]+")
