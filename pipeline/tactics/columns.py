@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-PAD = bytes(512)
+from pipeline.tactics.words import Keys, Scratch, word
+
 ID_DIGITS = 16
 REWRITTEN = (b"\r", b"\x1b")
 """A line that holds one of these is cut there, or freed from colours, before its form can be told."""
 SIZES = (8, 9, 7, 10, 6, 5, 4, 3)
 """Characters of a time, the commonest first; other lengths go the slow way."""
-
-
-def word(text: bytes) -> np.uint64:
-    """Up to eight bytes as one little-endian number."""
-    return np.uint64(int.from_bytes(text, "little"))
 
 
 def _repeat(byte: int) -> np.uint64:
@@ -26,8 +20,6 @@ def _repeat(byte: int) -> np.uint64:
 _MASKS = np.array([(1 << (8 * k)) - 1 for k in range(9)], np.uint64)
 _POWERS = 10.0 ** np.arange(16)
 _ZEROS, _TOP, _LOW4, _OVER9, _GAP = _repeat(0x30), _repeat(0x80), _repeat(0x0F), _repeat(0x76), np.uint64(0x27)
-_PLACE_OF_ONE = word(bytes(range(7, -1, -1)))
-"""Times one set flag of eight: the place of the flag in the topmost byte."""
 _PAIRS, _QUADS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
 _EVERY4 = np.uint64(0x000000FF000000FF)
 WINDOW = 192
@@ -60,59 +52,6 @@ def _longer_lead(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         open_ &= ~ends & (digit < 10)
         value = np.where(open_, value * np.uint64(10) + digit, value)
     return value, dot, dot > 0
-
-
-class Keys:
-    """Small numbers by key of eight bytes; a key's slot is the top bits of its product with a factor that parts the keys."""
-
-    def __init__(self, values: Mapping[bytes, int]) -> None:
-        keys = np.array([word(key) for key in values], np.uint64)
-        draw = np.random.default_rng(0)
-        self._shift, self._factor = np.uint64(64 - 2 * len(values).bit_length()), np.uint64(1)
-        while len(np.unique(self._slot(keys))) < len(keys):
-            self._factor = draw.integers(0, 1 << 64, dtype=np.uint64)
-        slots = 1 << (64 - int(self._shift))
-        self._keys, self._values = np.zeros(slots, np.uint64), np.zeros(slots, np.uint8)
-        self._keys[self._slot(keys)], self._values[self._slot(keys)] = keys, list(values.values())
-
-    def _slot(self, words: np.ndarray) -> np.ndarray:
-        return (words * self._factor) >> self._shift
-
-    def of(self, words: np.ndarray) -> np.ndarray:
-        """uint8 [n]: the values of uint64 words [n]; 0 of one that is no key."""
-        slot = self._slot(words)
-        found: np.ndarray = self._values[slot] * (self._keys[slot] == words)
-        return found
-
-
-class Scratch:
-    """Memory for one block at a time, used again: freshly mapped pages for every block would cost a fifth of the whole reading."""
-
-    def __init__(self) -> None:
-        self.bytes = self.flags = np.empty(0, np.uint8)
-
-    def hold(self, block: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """The block with `PAD` behind it, and where its control characters are: the line feeds, and hardly ever another."""
-        size = len(block)
-        if size + len(PAD) > len(self.bytes):
-            self.bytes = np.empty(size + size // 4 + len(PAD), np.uint8)
-            self.flags = np.empty(len(self.bytes), bool)
-        held = self.bytes[: size + len(PAD)]
-        held[:size] = np.frombuffer(block, np.uint8)
-        held[size:] = 0
-        return held, places(np.less(held[:size], ord(" "), out=self.flags[:size]))
-
-
-def places(flags: np.ndarray) -> np.ndarray:
-    """Indices of the set flags: eight looked at together, since they are few."""
-    whole = len(flags) // 8 * 8
-    eights = flags[:whole].view(np.uint64)
-    at = np.flatnonzero(eights != 0)
-    one = eights[at]
-    if (one & (one - np.uint64(1))).any():  # two among eight
-        return np.flatnonzero(flags)
-    place = ((one * _PLACE_OF_ONE) >> np.uint64(56)).astype(np.int64)
-    return np.concatenate((at * 8 + place, np.flatnonzero(flags[whole:]) + whole))
 
 
 class Lines:

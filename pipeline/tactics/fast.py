@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.tactics.actions import Actions
-from pipeline.tactics.columns import WINDOW, Keys, Lines, Scratch, places
+from pipeline.tactics.columns import WINDOW, Lines
 from pipeline.tactics.forms import find_form
 from pipeline.tactics.lines import TORN_SIGNS, torn
 from pipeline.tactics.lookup import NEW, Lookup
@@ -24,6 +24,7 @@ from pipeline.tactics.sparsity import CUT_FROM_LINES, Widths
 from pipeline.tactics.tables import Tables
 from pipeline.tactics.timed import CHOSE, DASHES, EQUALS, FASTEST, NOTHING, SLOW, STARS, TACTIC, TIME, Timed, decode, named_before
 from pipeline.tactics.walk import Walk
+from pipeline.tactics.words import Keys, Scratch, places
 
 KEYS = Keys(
     {

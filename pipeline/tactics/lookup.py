@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.tactics.columns import WINDOW, Lines
+from pipeline.tactics.words import odd_factors
 
 NEW = -1 << 31
 """Not looked up yet."""
@@ -20,7 +21,7 @@ MAX_TOGETHER = 2048
 _WORDS = WINDOW // 8
 _HASH_BITS = 16
 _HASH_SHIFT = np.uint64(64 - _HASH_BITS)
-_MIX = np.random.default_rng(0).integers(0, 1 << 64, _WORDS, np.uint64) | np.uint64(1)
+_MIX = odd_factors(_WORDS)
 
 
 class Lookup:

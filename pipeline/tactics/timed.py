@@ -18,8 +18,9 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from pipeline.tactics.columns import ID_DIGITS, Lines, word
+from pipeline.tactics.columns import ID_DIGITS, Lines
 from pipeline.tactics.lookup import NEW
+from pipeline.tactics.words import word
 
 (SLOW, TACTIC, TIME, STARS, DASHES, EQUALS, CHOSE, FASTEST, NOTHING) = range(9)
 """Kinds of line."""
