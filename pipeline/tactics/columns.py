@@ -55,23 +55,25 @@ def _longer_lead(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 class Lines:
-    """A block of whole lines.
+    """The whole lines of a part of a block. Positions are those in the block.
 
     Args:
-        block: Bytes that end with a line feed.
+        held: The block; `Lines` are done with when it takes in another one.
+        begin: Where the part begins.
+        end: Where it ends, behind a line feed.
         width: Length of the prefix of the lines that are sought.
         tail: Its end, the same in all of them.
-        scratch: Memory that was used for an earlier block, whose `Lines` are done with.
     """
 
-    def __init__(self, block: bytes, width: int, tail: bytes, scratch: Scratch | None = None) -> None:
-        self.bytes, controls = (scratch or Scratch()).hold(block)  # padded, so that every position below is inside
+    def __init__(self, held: Scratch, begin: int, end: int, width: int, tail: bytes) -> None:
+        self.bytes = held.bytes  # padded, so that every position below is inside
+        controls = held.controls(begin, end)
         character = self.bytes[controls]
         self.ends = controls[character == ord("\n")]
         self.words = np.ndarray((len(self.bytes) - 8,), "<u8", self.bytes.data, strides=(1,))
         self.width = width
         self.starts = np.empty_like(self.ends)
-        self.starts[0] = 0
+        self.starts[0] = begin
         self.starts[1:] = self.ends[:-1] + 1
         self.hot = self.ends - self.starts >= width + 8
         """Lines with this prefix, and as they stand in the block."""

@@ -18,7 +18,7 @@ from pipeline.tactics.actions import Actions
 from pipeline.tactics.columns import WINDOW, Lines
 from pipeline.tactics.forms import find_form
 from pipeline.tactics.lines import TORN_SIGNS, torn
-from pipeline.tactics.lookup import NEW, Lookup
+from pipeline.tactics.lookup import NEW, ROWS_TOGETHER, Lookup
 from pipeline.tactics.prefixes import head
 from pipeline.tactics.sparsity import CUT_FROM_LINES, Widths
 from pipeline.tactics.tables import Tables
@@ -39,6 +39,8 @@ KEYS = Keys(
     }
 )
 """The first eight bytes of a message."""
+LONGEST = 100
+"""Bytes of a message `Fastest Tactic: ...` or `R has no valid tactics ...`: a longer one has another at its end."""
 _SAMPLE = re.compile(rb"-{9,} Timing Runner: |={9,} Computing costs for ")
 _GRAPHIC = re.compile(rb"[!-~]+")
 _TORN = re.compile("|".join(map(re.escape, TORN_SIGNS)).encode())
@@ -99,23 +101,29 @@ class FastWay:
         self.hot = self.hot or Hot.of(block)
         return self.hot is not None
 
-    def read(self, block: bytes, first: int) -> tuple[int, int]:
-        """Read all lines of a block but the last, whose continuation is not in sight.
+    def hold(self, block: bytes) -> None:
+        """Take in the block of which parts are then read."""
+        self._scratch.hold(block)
+
+    def read(self, block: bytes, begin: int, end: int, first: int) -> tuple[int, int]:
+        """Read all lines of a part of the block that is held, but for the last, whose continuation is not in sight.
 
         Args:
-            block: Whole lines.
+            block: The block.
+            begin: Where the part begins.
+            end: Where it ends, behind a line feed.
             first: Number of the first line.
 
         Returns:
-            How many lines and bytes were read: the rest, where a build ended, is for the slow way.
+            How many lines were read, and up to where: the rest, where a build ended, is for the slow way.
         """
         assert self.hot is not None
         tables = self.tables()
         if tables is None:
-            return 0, 0
+            return 0, begin
         if tables is not self.actions.tables or max(len(self.actions), len(self.kernels.numbers)) > _MEMO:
             self._know(tables)
-        lines = Lines(block, self.hot.width, self.hot.tail, self._scratch)
+        lines = Lines(self._scratch, begin, end, self.hot.width, self.hot.tail)
         self._see_widths(block, lines, first)
         kinds = _classify(block, lines)[:-1]
         timed = self._named(block, lines, decode(block, lines, kinds))
@@ -175,8 +183,10 @@ def _classify(block: bytes, lines: Lines) -> np.ndarray:
     other = lines.hot & (kinds == SLOW)
     kinds[lines.following(kinds == NOTHING, b" tactic ")] = SLOW
     kinds[lines.with_id(kinds == NOTHING)] = SLOW
-    kinds[lines.completed(other)] = FASTEST
     kinds[lines.ending(other, b"this config, skipping")] = NOTHING
+    long = lines.ends - lines.starts > lines.width + LONGEST
+    kinds[long & ((kinds == FASTEST) | (kinds == NOTHING) & other)] = SLOW
+    kinds[lines.completed(other)] = FASTEST
     dashes = kinds == DASHES
     kinds[dashes] = SLOW
     named = lines.following(dashes, b"Timing R", place=16)
@@ -189,17 +199,24 @@ def _classify(block: bytes, lines: Lines) -> np.ndarray:
 
 def _torn(block: bytes, lines: Lines, at: np.ndarray) -> list[int]:
     """Those of some lines that seem to be two: nothing else would look at the whole of a line that says nothing."""
+    if not len(at):
+        return []
+    if block.find(b"&", int(lines.starts[at[0]]), int(lines.ends[at[-1]])) < 0:  # of the signs, `] [` and `[TensorRT] ` are left
+        at = np.concatenate([_seem_torn(lines, at[i : i + ROWS_TOGETHER]) for i in range(0, len(at), ROWS_TOGETHER)])
     begin, end = lines.starts[at] + lines.width, lines.ends[at]
-    if b"&" not in block:  # of the signs, `] [` and `[TensorRT] ` are left
-        long = np.flatnonzero(end - begin > WINDOW)
-        of_piece = np.concatenate((np.arange(len(at)), long))
-        pieces, whole = lines.texts(
-            np.concatenate((np.maximum(begin, end - WINDOW), begin[long])), np.concatenate((end, begin[long] + WINDOW))
-        )
-        seem = np.concatenate((of_piece[_bracketed(pieces)], of_piece[~whole], np.flatnonzero(end - begin > 2 * WINDOW - 16)))
-        seem = np.unique(seem)
-        at, begin, end = at[seem], begin[seem], end[seem]
     return [i for i, a, b in zip(at.tolist(), begin.tolist(), end.tolist()) if _TORN.search(block, a, b)]
+
+
+def _seem_torn(lines: Lines, at: np.ndarray) -> np.ndarray:
+    """Those of some lines that hold a bracket as in the prefix of another, or are too long to be looked at here."""
+    begin, end = lines.starts[at] + lines.width, lines.ends[at]
+    long = np.flatnonzero(end - begin > WINDOW)
+    of_piece = np.concatenate((np.arange(len(at)), long))
+    starts = np.concatenate((np.maximum(begin, end - WINDOW), begin[long]))
+    pieces, whole = lines.texts(starts, np.concatenate((end, begin[long] + WINDOW)))
+    seem = np.concatenate((of_piece[_bracketed(pieces)], of_piece[~whole], np.flatnonzero(end - begin > 2 * WINDOW - 16)))
+    found: np.ndarray = at[np.unique(seem)]
+    return found
 
 
 def _bracketed(rows: np.ndarray) -> np.ndarray:

@@ -18,6 +18,8 @@ NEW = -1 << 31
 """Not looked up yet."""
 MAX_TOGETHER = 2048
 """Texts that are looked up together: beyond, those of the last block are kept and the others looked up anew."""
+ROWS_TOGETHER = 1024
+"""Texts that are looked at in one go."""
 _WORDS = WINDOW // 8
 _HASH_BITS = 16
 _HASH_SHIFT = np.uint64(64 - _HASH_BITS)
@@ -59,6 +61,16 @@ class Lookup:
         Returns:
             int32 [n].
         """
+        found = np.full(len(start), NEW if self._last is None else self._last, np.int32)
+        for at in range(0, len(start), ROWS_TOGETHER):
+            some = slice(at, at + ROWS_TOGETHER)
+            found[some] = self._of(block, lines, start[some], end[some])
+            if self._last is not None and (found[some] == self._last).any():
+                break
+        return found
+
+    def _of(self, block: bytes, lines: Lines, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Some at a time, which stay in a core's own cache meanwhile."""
         texts, whole = lines.texts(start, end)
         size, hashes = end - start, (texts @ _MIX[_WORDS - texts.shape[1] :] >> _HASH_SHIFT).astype(np.intp)
         found = np.where(whole, self._known(texts, size, hashes), np.int32(NEW))

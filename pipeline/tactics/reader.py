@@ -147,16 +147,17 @@ class LogFile:
         assert self.joiner is not None
         reshaped = self.joiner.width or self.joiner.cut
         fast = self._fast_way(block) if not reshaped and (self.fast or len(block) >= FAST_FROM_BYTES) else None
+        if fast is not None:
+            fast.hold(block)
         at = 0
         while at < len(block):
             if fast is not None and self._tables() is not None and not self.joiner.waiting and len(block) - at > FAST_REST_BYTES:
-                part = block[at : self._until(block, at)]
-                lines, size = fast.read(part, self.line)
+                begin, until = at, self._until(block, at)
+                lines, at = fast.read(block, begin, until, self.line)
                 self.line += lines
-                at += size
                 if lines:
-                    whole = part.find(b"\n", size) == len(part) - 1
-                    self._span = max(self._span if whole else FAST_SPAN_BYTES, 2 * size)
+                    whole = block.find(b"\n", at) == until - 1
+                    self._span = max(self._span if whole else FAST_SPAN_BYTES, 2 * (at - begin))
                     continue
             end = block.index(b"\n", at)
             if fast is not None and self.joiner.waiting and begins(block[at:end].decode("utf-8", "replace")):

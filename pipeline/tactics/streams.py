@@ -18,6 +18,13 @@ from pipeline.tactics.tables import REFORMAT, Tables
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{0,18})?")
 
 
+def _may_time(message: Message) -> bool:
+    """Whether a message without form may be what is left of one that timed a tactic, or hold such a one."""
+    if message.text.startswith("Skipping "):
+        return False
+    return not message.whole or message.text.startswith(TIMED) or is_damaged(message.text)
+
+
 class Stream:
     """The messages of one process of one file, in order."""
 
@@ -69,7 +76,7 @@ class Stream:
         found = find_form(message.text)
         if found is None:
             self.build.facts.take(message.text, self.source, message.line)
-            if self.build.tables.began and (not message.whole or message.text.startswith(TIMED) or is_damaged(message.text)):
+            if self.build.tables.began and _may_time(message):
                 self.build.tables.doubt()
             return
         form, match = found

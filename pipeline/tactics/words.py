@@ -8,6 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 PAD = bytes(512)
+CHUNK_BYTES = 1 << 18
+"""So much is looked at in one go, and stays in a core's own cache meanwhile."""
 _DRAW = random.Random(0)
 
 
@@ -51,18 +53,28 @@ class Scratch:
     """Memory for one block at a time, used again: freshly mapped pages for every block would cost a fifth of the whole reading."""
 
     def __init__(self) -> None:
-        self.bytes = self.flags = np.empty(0, np.uint8)
+        self._memory = np.empty(0, np.uint8)
+        self._flags = np.empty(CHUNK_BYTES, bool)
+        self.bytes = self._memory
+        """The block, with `PAD` behind it."""
 
-    def hold(self, block: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """The block with `PAD` behind it, and where its control characters are: the line feeds, and hardly ever another."""
+    def hold(self, block: bytes) -> Scratch:
+        """Take in another block."""
         size = len(block)
-        if size + len(PAD) > len(self.bytes):
-            self.bytes = np.empty(size + size // 4 + len(PAD), np.uint8)
-            self.flags = np.empty(len(self.bytes), bool)
-        held = self.bytes[: size + len(PAD)]
-        held[:size] = np.frombuffer(block, np.uint8)
-        held[size:] = 0
-        return held, places(np.less(held[:size], ord(" "), out=self.flags[:size]))
+        if size + len(PAD) > len(self._memory):
+            self._memory = np.empty(size + size // 4 + len(PAD), np.uint8)
+        self.bytes = self._memory[: size + len(PAD)]
+        self.bytes[:size] = np.frombuffer(block, np.uint8)
+        self.bytes[size:] = 0
+        return self
+
+    def controls(self, begin: int, end: int) -> np.ndarray:
+        """Where in a part of the block control characters are: line feeds, and hardly ever another."""
+        found = []
+        for at in range(begin, end, CHUNK_BYTES):
+            chunk = self.bytes[at : min(at + CHUNK_BYTES, end)]
+            found.append(places(np.less(chunk, ord(" "), out=self._flags[: len(chunk)])) + at)
+        return np.concatenate(found)
 
 
 def places(flags: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from pipeline.tactics.columns import Lines
 from pipeline.tactics.fast import _torn
 from pipeline.tactics.inputs import Opened
 from pipeline.tactics.timed import SLOW, TACTIC, decode
+from pipeline.tactics.words import Scratch
 
 SKIPPED = [
     "[02/03/2026-04:05:06] [W] [TRT] Tactic Device request: 5376MB Available: 4041MB. Device memory is insufficient to use tactic.",
@@ -121,7 +122,7 @@ def test_times_and_ids_are_decoded_as_python_reads_them():
     ids[5:8] = ["0xABCDEFABCDEFABCD", "0x123", "0x00000000000000g0"]
     rows = [f"[V] Tactic Name: kernel{i} Tactic: {id_} Time: {ms}" for i, (id_, ms) in enumerate(zip(ids, [*times, *odd]))]
     block = ("\n".join(rows) + "\n").encode()
-    lines = Lines(block, 4, b"[V] ")
+    lines = Lines(Scratch().hold(block), 0, len(block), 4, b"[V] ")
     kinds = np.full(len(rows), TACTIC, np.uint8)
     timed = decode(block, lines, kinds)
     for line, id_, ms in zip(timed.line.tolist(), timed.id.tolist(), timed.ms.tolist()):
@@ -204,5 +205,5 @@ def test_a_line_that_says_nothing_and_holds_another_is_found_at_any_place_and_le
             torn = b"Skipping " + b"x" * (place - 9) + sign + b"y" * (length - place - len(sign))
             whole = b"Skipping " + b"x" * (length - 9)
             block = b"".join(prefix + line + b"\n" for line in (whole, torn, whole, torn))
-            lines = Lines(block, len(prefix), b"] [V] [TRT] ")
+            lines = Lines(Scratch().hold(block), 0, len(block), len(prefix), b"] [V] [TRT] ")
             assert _torn(block, lines, np.arange(4)) == [1, 3]
