@@ -18,7 +18,7 @@ NEW = -1 << 31
 """Not looked up yet."""
 MAX_TOGETHER = 2048
 """Texts that are looked up together: beyond, those of the last block are kept and the others looked up anew."""
-ROWS_TOGETHER = 1024
+ROWS_TOGETHER = 4096
 """Texts that are looked at in one go."""
 _WORDS = WINDOW // 8
 _HASH_BITS = 16
