@@ -17,7 +17,7 @@ from pipeline.paths import unreadable
 
 Kind = Literal["log", "json", "plan"]
 
-BLOCK_BYTES = 1 << 21
+BLOCK_BYTES = 3 << 20
 SNIFF_BYTES = 1 << 16
 MAX_TEXT_BYTES = 64 << 30
 """Of one file, unpacked: more is a decompression bomb."""
