@@ -153,6 +153,13 @@ CONFLICTS: tuple[Code, ...] = (
         next="read the log of one build alone; layer info with --profilingVerbosity=detailed decides",
     ),
     Code(
+        id="runs-mixed",
+        title="runs mixed",
+        text="Several runs of trtexec wrote into one file at once: no line tells of which run it is, so none is evidence of either.",
+        level=Level.INFERRED,
+        next="give each run a file of its own",
+    ),
+    Code(
         id="dump-and-layer-info-disagree",
         title="dump and layer info differ",
         text="The log's engine dump and the layer info name different tactics: they may be of different builds.",

@@ -93,7 +93,8 @@ def render(report: TacticReport) -> str:
 def notes(report: TacticReport, build: Build) -> Iterator[str]:
     """Conflicts, findings and cut text, each with its place."""
     for conflict in build.conflicts:
-        yield f"conflict {conflict.code}: {shown(conflict.text)}: {', '.join(map(shown, conflict.layers))}"
+        names = f": {', '.join(map(shown, conflict.layers))}" if conflict.layers else ""
+        yield f"conflict {conflict.code}: {shown(conflict.text)}{names}"
     for finding in build.findings:
         names = f": {', '.join(map(shown, finding.names))}" if finding.names else ""
         yield f"note {finding.code} ({report.sources[finding.source].path}:{finding.line}): {shown(finding.text)}{names}"

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from pipeline.records.tactics import Truncated
+from pipeline.records.tactics import Conflict, Truncated
 from pipeline.tactics.combinations import LINE, STRIDE
 from pipeline.tactics.facts import Facts
 from pipeline.tactics.names import is_damaged
@@ -15,6 +15,7 @@ from pipeline.tactics.prefixes import Severity
 from pipeline.tactics.sparsity import RawList
 from pipeline.tactics.tables import Tables
 
+Verdict = Literal["passed", "failed"]
 Mode = Literal["enabled", "disabled", "forced"]
 
 
@@ -58,6 +59,8 @@ class BuildLog(msgspec.Struct):
     source: int
     process: str | None = None
     result: Literal["passed", "failed", "cut"] | None = None
+    verdict: Verdict | None = None
+    """What trtexec says at the end of the run."""
     closed: bool = False
     lists_at_close: int = 0
     """How many summary messages stood before the last closing line."""
@@ -83,6 +86,8 @@ class BuildLog(msgspec.Struct):
     tables: Tables = msgspec.field(default_factory=Tables)
     dump: list[DumpLayer] = []
     truncated: list[Truncated] = []
+    conflicts: list[Conflict] = []
+    """Found while the log was read."""
 
     @property
     def is_build(self) -> bool:
@@ -110,11 +115,21 @@ class BuildLog(msgspec.Struct):
         """A line that ends a build."""
         self.closed, self.lists_at_close = True, len(self.lists)
 
+    def forget(self) -> None:
+        """Nothing that was read is known to be of this run, but what its banner and its verdict say."""
+        empty = BuildLog(self.source)
+        for field in self.__struct_fields__:
+            if field not in _OF_THE_RUN:
+                setattr(self, field, getattr(empty, field))
+
     def calibrated(self) -> None:
         """What was built so far was the calibration engine."""
         self.calibration_tactics += self.tables.cursor
         self.tables, self.lists, self.dump, self.result = Tables(), [], [], None
         self.closed, self.lists_at_close = False, 0
+
+
+_OF_THE_RUN = ("source", "process", "result", "verdict", "loads_plan", "tensorrt", "command", "command_line")
 
 
 def version_of(number: str) -> str:

@@ -51,6 +51,8 @@ def hint(build: Build, log: BuildLog) -> str | None:
         return f"FP32-only build: no layer is eligible; {HALF if build.typing == 'strong' else f'build with --fp16, or {HALF}'}"
     if log.source in log.joined and not log.layer_info:
         return "a profile says nothing of tactics: give the build's log, or its layer info, too"
+    if log.conflicts:
+        return "several runs wrote into this file at once: give each of them a file of its own"
     if log.lists or log.layer_info or log.dump or log.tables.began:
         untimed = not log.tables.began and build.eligible and set(build.eligible) != set(build.selected)
         return _what_decided(log) if untimed else None

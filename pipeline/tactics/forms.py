@@ -38,7 +38,7 @@ FORMS: tuple[Form, ...] = (
     Form(
         "banner", "&", "RUNNING", r"&&&& RUNNING TensorRT\.\S+ (?:\[TensorRT v(?P<version>\d{1,8})\] )?(?:\[\w+\] )?(?:# (?P<command>.*))?"
     ),
-    Form("verdict", "&", "TensorRT.", r"&&&& (?P<word>PASSED|FAILED|WAIVED) TensorRT\.\S+"),
+    Form("verdict", "&", "TensorRT.", r"&&&& (?P<word>PASSED|FAILED|WAIVED) TensorRT\.\S+[^#]*(?:# (?P<command>.*))?"),
     Form("load-closing", "E", "Engine loaded", r"Engine loaded in [\d.]+ sec\.?"),
     # what ends a build
     Form("closing", "E", "Engine ", r"Engine built in [\d.]+ sec\.?|Engine generation completed in [\d.]+ seconds"),

@@ -24,7 +24,7 @@ from pipeline.tactics.rungs import Facts, decide_eligible, decide_selected, deci
 def judge(number: int, log: BuildLog, summary: Summary, nodes: Sequence[str] | None = None) -> Build:
     """One build's record."""
     facts = _collect(log, summary)
-    conflicts = list(summary.conflicts)
+    conflicts = [*log.conflicts, *summary.conflicts]
     condensed = condense(log.tables)
     condensed.partly_seen = log.tables.partly_seen(ended=log.tables_ended)
     for layer in facts:
@@ -92,7 +92,7 @@ def _result(log: BuildLog) -> Literal["passed", "failed", "cut"] | None:
         return log.result
     if log.closed:
         return "passed"
-    return "cut" if log.command is not None or log.tables.began else None
+    return "cut" if (log.command is not None and not log.verdict) or log.tables.began else None
 
 
 def _collect(log: BuildLog, summary: Summary) -> list[Facts]:

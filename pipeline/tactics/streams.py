@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import cast
 
 from pipeline.records.tactics import Truncated
-from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, dump_10_layer, is_wait, kernel_name, version_of
+from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, Verdict, dump_10_layer, is_wait, kernel_name, version_of
 from pipeline.tactics.combinations import IGNORED, NONE
 from pipeline.tactics.forms import VERBOSE_FORMS, find_form
 from pipeline.tactics.lines import TIMED
 from pipeline.tactics.names import CUT, is_damaged
+from pipeline.tactics.overlap import Runs
 from pipeline.tactics.sparsity import RawList
 from pipeline.tactics.tables import REFORMAT, Tables
 
@@ -34,6 +35,7 @@ class Stream:
         self.builds = builds
         self.build = BuildLog(source, process)
         self._messages = 0
+        self.runs = Runs(builds)
         self._profile_columns = 0
 
     # ---- boundaries
@@ -47,6 +49,7 @@ class Stream:
         """The end of the stream."""
         if self.build.is_build or self.build.loads_plan:
             self._keep()
+        self.runs.finish()
 
     def _tuning(self) -> Tables:
         """The tables that a timing line belongs to: after a closing line it begins another build."""
@@ -102,13 +105,18 @@ class Stream:
         build.command_line = message.line
         build.loads_plan = "--loadEngine" in build.command
         self._keep()
+        self.runs.banner(build, message.line)
 
     def verdict(self, match: re.Match[str], message: Message) -> None:
-        self.build.close()
-        self.build.result = "failed" if match["word"] == "FAILED" else "passed"
-        self._keep()
+        result: Verdict = "failed" if match["word"] == "FAILED" else "passed"
+        following = self.runs.verdict(self.build, (match["command"] or "").strip(), result, message.line)
+        if following is self.build:
+            self._keep()
+        else:
+            self.build, self._profile_columns = following, 0
 
     def closing(self, match: re.Match[str], message: Message) -> None:
+        self.runs.closing(message.text)
         if not self.build.loads_plan:
             self.build.close()
             self._keep()
@@ -136,6 +144,7 @@ class Stream:
         self.build.lists.append(raw)
         self.build.info = True
         self._keep()
+        self.runs.listed(self.build)
 
     def costs(self, match: re.Match[str], message: Message) -> None:
         tables = self._tuning()

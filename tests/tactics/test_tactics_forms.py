@@ -610,7 +610,7 @@ def test_every_code_that_a_report_names_is_registered_with_its_source():
         assert code.versions
         assert code.source or code.level in (codes.Level.OWN, codes.Level.INFERRED)
     source = "".join(path.read_text() for path in Path(tactics.__file__).parent.glob("*.py"))
-    emitted = set(re.findall(r'"([a-z]+(?:-[a-z]+)*-(?:disagree|not-eligible))"', source))
+    emitted = set(re.findall(r'"([a-z]+(?:-[a-z]+)*-(?:disagree|not-eligible|mixed))"', source))
     assert emitted - {"sources-disagree"} == {code.id for code in codes.CONFLICTS}
     assert len({form.name for form in FORMS}) == len(FORMS)
     assert KERNEL_ROWS[0].says == "unknown"
