@@ -61,7 +61,8 @@ def test_lists_of_two_runs_that_wrote_at_once_are_told_of_neither(tmp_path, list
 
 def test_each_verdict_is_given_to_the_run_whose_command_it_repeats(tmp_path):
     report = read(tmp_path, banner("a.onnx"), banner("b.onnx"), *LISTS_A, *LISTS_B, verdict("b.onnx"), verdict("a.onnx", "FAILED"))
-    assert [(build.command.split()[1], build.result) for build in report.builds] == [("--onnx=a.onnx", "failed"), ("--onnx=b.onnx", "passed")]
+    results = [(build.command.split()[1], build.result) for build in report.builds]
+    assert results == [("--onnx=a.onnx", "failed"), ("--onnx=b.onnx", "passed")]
 
 
 def test_different_verdicts_of_runs_of_one_command_are_given_to_none(tmp_path):
@@ -83,13 +84,15 @@ def test_without_the_first_verdict_what_one_run_says_once_shows_that_two_wrote(t
 
 
 def test_what_follows_the_first_verdict_is_of_the_run_that_is_left(tmp_path):
-    first, second = read(tmp_path, banner("a.onnx"), banner("b.onnx"), *LISTS_A, BUILT, verdict("a.onnx"), *LISTS_B, BUILT, verdict("b.onnx")).builds
+    lines = [banner("a.onnx"), banner("b.onnx"), *LISTS_A, BUILT, verdict("a.onnx"), *LISTS_B, BUILT, verdict("b.onnx")]
+    first, second = read(tmp_path, *lines).builds
     assert (first.layers, second.eligible, second.selected) == ([], ["b/one", "b/two"], ["b/two"])
     assert (second.result, codes(second)) == ("passed", ["runs-mixed"])
 
 
 def test_an_engine_that_was_built_before_the_second_run_began_keeps_its_lists(tmp_path):
-    first, second = read(tmp_path, banner("a.onnx"), *LISTS_A, BUILT, banner("b.onnx"), *LISTS_B, verdict("a.onnx"), verdict("b.onnx")).builds
+    lines = [banner("a.onnx"), *LISTS_A, BUILT, banner("b.onnx"), *LISTS_B, verdict("a.onnx"), verdict("b.onnx")]
+    first, second = read(tmp_path, *lines).builds
     assert (first.selected, first.result, codes(first)) == (["a/one"], "passed", [])
     assert (second.selected, codes(second)) == ([], ["runs-mixed"])
 
