@@ -93,7 +93,9 @@ class Actions:
     def _read(self, message: bytes) -> tuple[int, int, int] | None:
         text = message.decode("utf-8", "replace")
         match = _STRUCTURAL.fullmatch(text)
-        if match is None or is_damaged(text) or is_damaged(match["layer"] or "") or ("] [" in text and EMBEDDED.search(text)):
+        if match is None or ("] [" in text and EMBEDDED.search(text)):
+            return None
+        if any(is_damaged(match[part] or "") for part in ("cost_layer", "format", "layer", "name")):
             return None
         if match["costs"]:
             layer = match["cost_layer"].strip()

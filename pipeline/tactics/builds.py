@@ -121,6 +121,7 @@ class BuildLog(msgspec.Struct):
         for field in self.__struct_fields__:
             if field not in _OF_THE_RUN:
                 setattr(self, field, getattr(empty, field))
+        self.tables.headless = True
 
     def calibrated(self) -> None:
         """What was built so far was the calibration engine."""

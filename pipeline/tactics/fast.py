@@ -19,6 +19,7 @@ from pipeline.tactics.columns import WINDOW, Lines
 from pipeline.tactics.forms import find_form
 from pipeline.tactics.lines import TORN_SIGNS, torn
 from pipeline.tactics.lookup import NEW, ROWS_TOGETHER, Lookup
+from pipeline.tactics.names import is_damaged
 from pipeline.tactics.prefixes import head
 from pipeline.tactics.sparsity import CUT_FROM_LINES, Widths
 from pipeline.tactics.tables import Tables
@@ -160,6 +161,7 @@ class FastWay:
             text = message.decode("utf-8", "replace")
             found = find_form(text)
             known = found is not None and found[0] == "set-name" and head(text).end == 0 and torn(text) == [text]
+            known = known and found is not None and not is_damaged(found[1]["layer"])
             if len(self._around) < _MEMO:
                 self._around[around] = known
         return known and (kernel in self.kernels.numbers or _GRAPHIC.fullmatch(kernel) is not None)

@@ -64,10 +64,11 @@ class Joiner:
     Args:
         width: Columns at which the whole file is hard-wrapped; None where it is not.
         cut: The column at which each longer line of the file was cut; None where none was.
+        seam: What is put where two lines are joined.
     """
 
-    def __init__(self, width: int | None = None, cut: int | None = None) -> None:
-        self.width, self.cut = width, cut
+    def __init__(self, width: int | None = None, cut: int | None = None, seam: str = "") -> None:
+        self.width, self.cut, self.seam = width, cut, seam
         self.widths = Widths(known={width} if width else set())
         self._pending: _Pending | None = None
         self._process: str | None = None
@@ -153,7 +154,7 @@ class Joiner:
         assert pending is not None
         if self.width:
             body = piece.rstrip()
-            pending.raw += " " * (self.width - pending.tail) + body
+            pending.raw += " " * (self.width - pending.tail) + self.seam + body
             pending.tail, pending.joined = columns(body), True
         else:
             pending.followers.append(piece)
@@ -182,14 +183,19 @@ def torn(line: str) -> list[str]:
     return [line[a:b] for a, b in zip([0, *cuts], [*cuts, len(line)]) if line[a:b].strip()]
 
 
-def detect_width(lines: list[str]) -> int | None:
+def detect_width(lines: list[str]) -> tuple[int | None, str]:
     """The column at which a whole text is hard-wrapped: nearly all lines that go on in the next one are that long, and few are longer.
 
     Where each of them ends with a blank, which nothing here counts, that blank is the last column. One line that is longer, since
-    another was torn into it, is no other width; without such exceptions two lines must go on.
+    another was torn into it, is no other width; without such exceptions two lines must go on. Blanks that fill all lines to one
+    column behind the width are padding.
 
     Args:
         lines: Without line feeds, as `plain` leaves them.
+
+    Returns:
+        The width, None where the text is not wrapped; and what is to stand where lines are joined: `UNSURE` where blanks behind
+        them may be padding, or one of them the text's last.
     """
     bodies = [line.rstrip() for line in lines]
     lengths = list(map(columns, bodies))
@@ -197,9 +203,20 @@ def detect_width(lines: list[str]) -> int | None:
     width = _commonest([lengths[i] for i in going_on], longest=max(lengths, default=0))
     full = [i for i in going_on if lengths[i] in (width, width - 1)]
     if len(full) < 2 or sum(length > width for length in lengths) > len(full) // OUTLIERS:
-        return None
+        return None, ""
     blank = sum(lengths[i] == width < columns(lines[i]) for i in full)
-    return width + 1 if blank == len(full) else width
+    if blank < len(full):
+        return width, ""
+    column = max(map(columns, lines))
+    if not any(columns(line) == column > length + 1 for line, length in zip(lines, lengths)):
+        return width + 1, ""
+    return width, "" if blank >= BLANKS else UNSURE
+
+
+BLANKS = 3
+"""So many full lines do not all end with a blank by chance: it is padding."""
+UNSURE = "\ufffd"
+"""What no name holds."""
 
 
 def _going_on(lines: list[str]) -> Iterator[int]:
@@ -233,7 +250,7 @@ def _breaks_off(text: str) -> bool:
 
 
 TIMED = "Tact"
-"""How a line begins that times a tactic."""
+"""What stands in a line that times a tactic, at the beginning of most."""
 OUTLIERS = 10
 """So many lines of a wrapped text allow one that is longer than its width."""
 

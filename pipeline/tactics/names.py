@@ -10,7 +10,8 @@ _OPEN = "([{"
 _CLOSE = ")]}"
 _MARKS = re.compile(r"[()\[\]{}]|, ?|\.\.\.")
 _PREFIX = re.compile(r"\d\d:\d\d:\d\d|\[TensorRT\] |\[TRT\]|\[[VXIWEF]\] |\.cc:\d+\]")
-_BETWEEN = re.compile(r", Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: ")
+_BETWEEN = re.compile(r"Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: ")
+_RULES = tuple(character * 9 for character in "*-=>")
 CUT = ("...", "…")
 _PROFILE = re.compile(r" \[profile (\d+)\]$")
 
@@ -117,8 +118,8 @@ def is_damaged(name: str) -> bool:
     """Whether a name holds what no layer's or kernel's name has.
 
     That is U+FFFD (invalid UTF-8), NUL, the prefix of a log message, what stands between the names of two layers whose lines
-    were torn into one, or dots at its end, where it was cut.
+    were torn into one, a ruled line of the timing tables, or dots at its end, where it was cut.
     """
-    if "\ufffd" in name or "\0" in name or name.endswith(CUT):
+    if "\ufffd" in name or "\0" in name or name.endswith(CUT) or any(rule in name for rule in _RULES):
         return True
     return bool((":" in name and _BETWEEN.search(name)) or ((name.count(":") > 1 or "[" in name) and _PREFIX.search(name)))

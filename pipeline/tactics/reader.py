@@ -139,8 +139,8 @@ class LogFile:
         """See whether the file is hard-wrapped, or cut at a column, by its beginning."""
         if self.joiner is None:
             lines = list(map(plain, block[:WIDTH_BYTES].decode("utf-8", "replace").split("\n")))
-            width = detect_width(lines)
-            self.joiner = Joiner(width, None if width else detect_cut(lines))
+            width, seam = detect_width(lines)
+            self.joiner = Joiner(width, None if width else detect_cut(lines), seam)
 
     def take(self, block: bytes) -> None:
         """Read whole lines. The last one goes the slow way, where it waits for its continuation in the next block."""

@@ -110,7 +110,8 @@ def _join(raw: RawList, widths: Widths) -> tuple[str, bool | None]:
     if not raw.followers:
         return raw.text, True
     known = {raw.width, raw.width + 1} & widths.known
-    if raw.width + 1 < widths.longest and not known:
+    padded = raw.full - raw.width > 1 or any(len(line) - len(line.rstrip()) > 1 for line in raw.followers)
+    if raw.width + 1 < widths.longest and not known and not padded:
         return raw.text, False
     first = len(raw.followers[0].rstrip())
     width = max(known) if known else max(raw.width, first) if first - raw.width == 1 else raw.width
@@ -121,7 +122,7 @@ def _join(raw: RawList, widths: Widths) -> tuple[str, bool | None]:
             break
         if len(body) > width:
             return (raw.text, False) if full == 0 else (text, None)
-        text += " " * max(width - tail, min(1, length - tail)) + body
+        text += " " * max(width - tail, 0 if padded else min(1, length - tail)) + body
         tail, length = len(body), len(follower)
         full += 1 if tail in (width, width - 1) else 0
     if full or known:

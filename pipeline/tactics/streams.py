@@ -23,7 +23,7 @@ def _may_time(message: Message) -> bool:
     """Whether a message without form may be what is left of one that timed a tactic, or hold such a one."""
     if message.text.startswith("Skipping "):
         return False
-    return not message.whole or message.text.startswith(TIMED) or is_damaged(message.text)
+    return not message.whole or TIMED in message.text or is_damaged(message.text)
 
 
 class Stream:
@@ -206,7 +206,9 @@ class Stream:
 
     def set_name(self, match: re.Match[str], message: Message) -> None:
         tables = self._tuning()
-        if message.whole and (name := kernel_name(match["name"])):
+        if is_damaged(match["layer"]):
+            tables.doubt()
+        elif message.whole and (name := kernel_name(match["name"])):
             tables.set_name(name, match["id"].lower() if match["id"] else None)
 
     def fastest(self, match: re.Match[str], message: Message) -> None:

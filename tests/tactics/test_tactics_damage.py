@@ -7,7 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+import synthetic_log as synthetic
 import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from pipeline import tactics
 from pipeline.errors import InputError
@@ -166,3 +169,25 @@ def test_a_layer_chosen_while_sparsity_was_disabled_is_disputed(tmp_path, before
 def test_a_layer_chosen_while_sparsity_was_on_or_not_stated_is_selected(tmp_path, before):
     (build,) = read(tmp_path, before + CHOSE_ONE)
     assert (build.selected, build.disputed) == (["conv1"], [])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(synthetic.OLD_VERSIONS + synthetic.VERSIONS),
+    st.sampled_from(sorted(synthetic.PREFIXES)),
+    st.integers(0, 10_000),
+    st.integers(40, 160),
+    st.sampled_from([0, 1, 2, 5, 20]),
+)
+def test_a_text_wrapped_and_padded_beyond_its_width_gives_no_false_name(tmp_path_factory, version, prefix, seed, width, more):
+    """As a terminal's contents are copied: the blanks at the end of a line are no part of a name."""
+    lines = synthetic.write(random.Random(seed), version, prefix, 6).lines
+    wrapped = [line[i : i + width] for line in lines for i in range(0, max(len(line), 1), width)]
+    folder = tmp_path_factory.mktemp("padded")
+    (folder / "whole.log").write_text("\n".join(lines) + "\n")
+    (folder / "padded.log").write_text("\n".join(line.ljust(width + more) for line in wrapped) + "\n")
+    whole = {layer.name: layer for build in tactics.read([str(folder / "whole.log")]).builds for layer in build.layers}
+    for layer in [layer for build in tactics.read([str(folder / "padded.log")]).builds for layer in build.layers]:
+        truth = whole[layer.name]
+        for rung in ("eligible", "timed", "selected"):
+            assert getattr(layer, rung) in (getattr(truth, rung), "unknown", "disputed")
