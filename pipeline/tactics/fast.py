@@ -17,7 +17,7 @@ import numpy as np
 from pipeline.tactics.actions import Actions
 from pipeline.tactics.columns import WINDOW, Lines
 from pipeline.tactics.forms import find_form
-from pipeline.tactics.lines import TORN_SIGNS, torn
+from pipeline.tactics.lines import LONGEST, TORN_SIGNS, torn
 from pipeline.tactics.lookup import NEW, ROWS_TOGETHER, Lookup
 from pipeline.tactics.names import is_damaged
 from pipeline.tactics.prefixes import head
@@ -40,8 +40,6 @@ KEYS = Keys(
     }
 )
 """The first eight bytes of a message."""
-LONGEST = 100
-"""Bytes of a message `Fastest Tactic: ...` or `R has no valid tactics ...`: a longer one has another at its end."""
 _SAMPLE = re.compile(rb"-{9,} Timing Runner: |={9,} Computing costs for ")
 _GRAPHIC = re.compile(rb"[!-~]+")
 _TORN = re.compile("|".join(map(re.escape, TORN_SIGNS)).encode())

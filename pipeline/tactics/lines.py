@@ -251,6 +251,8 @@ def _breaks_off(text: str) -> bool:
 
 TIMED = "Tact"
 """What stands in a line that times a tactic, at the beginning of most."""
+LONGEST = 100
+"""Characters of a message `Fastest Tactic: ...` or `R has no valid tactics ...`: a longer one has another at its end."""
 OUTLIERS = 10
 """So many lines of a wrapped text allow one that is longer than its width."""
 
