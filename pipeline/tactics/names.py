@@ -9,7 +9,9 @@ import msgspec
 _OPEN = "([{"
 _CLOSE = ")]}"
 _MARKS = re.compile(r"[()\[\]{}]|, ?|\.\.\.")
-_PREFIX = re.compile(r"\d\d:\d\d:\d\d|\[TensorRT\] |\[TRT\]|\[[VXIWEF]\] |\.cc:\d+\]")
+_PREFIX = re.compile(
+    r"\d\d:\d\d:\d\d|\[TensorRT\] |\[TRT\]|\[[VXIWEF]\] |\.cc:\d+\]|\[Torch-TensorRT|:onnxruntime:|\b(?:DEBUG|INFO|WARNING|ERROR): \["
+)
 _BETWEEN = re.compile(r"Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: ")
 _RULES = tuple(character * 9 for character in "*-=>")
 CUT = ("...", "…")
