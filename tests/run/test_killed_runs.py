@@ -24,10 +24,10 @@ from pipeline.records import io
 with alive.held(Path(sys.argv[1])) as process:
     io.write(Path(sys.argv[1]) / "run.json", c.run(result="running", process=process, started="2026-11-30T10:11:12+00:00"))
     if sys.argv[2:] == ["fork"] and os.fork() == 0:
-        print(os.getpid(), flush=True)
+        os.write(1, f"{os.getpid()}\\n".encode())
         time.sleep(60)
         os._exit(0)
-    print("held", flush=True)
+    os.write(1, b"held\\n")
     time.sleep(60)
 """
 
