@@ -16,8 +16,8 @@ import numpy as np
 
 from pipeline.tactics.actions import Actions
 from pipeline.tactics.columns import WINDOW, Lines
-from pipeline.tactics.forms import find_form
-from pipeline.tactics.lines import LONGEST, TORN_SIGNS, torn
+from pipeline.tactics.forms import LONGEST, find_form
+from pipeline.tactics.lines import TORN_SIGNS, torn
 from pipeline.tactics.lookup import NEW, ROWS_TOGETHER, Lookup
 from pipeline.tactics.names import is_damaged
 from pipeline.tactics.prefixes import head

@@ -138,6 +138,10 @@ FORMS: tuple[Form, ...] = (
 
 
 COMPILED: dict[str, re.Pattern[str]] = {form.name: re.compile(form.pattern, re.DOTALL) for form in FORMS}
+TIMED = "Tact"
+"""What stands in a line that times a tactic, at the beginning of most."""
+LONGEST = 100
+"""Characters of a message `Fastest Tactic: ...` or `R has no valid tactics ...`: a longer one has another at its end."""
 VERBOSE_FORMS = frozenset(form.name for form in FORMS if form.verbose)
 
 _BY_FIRST: dict[str, list[tuple[str, str]]] = {}

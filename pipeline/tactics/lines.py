@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
 
 from pipeline.tactics.builds import Message
-from pipeline.tactics.forms import find_form
+from pipeline.tactics.folding import Folding, columns, starts
 from pipeline.tactics.prefixes import EMBEDDED, Head, head
 from pipeline.tactics.sparsity import Widths
 
@@ -62,14 +61,13 @@ class Joiner:
     """Turns the physical lines of one file into messages.
 
     Args:
-        width: Columns at which the whole file is hard-wrapped; None where it is not.
-        cut: The column at which each longer line of the file was cut; None where none was.
-        seam: What is put where two lines are joined.
+        folding: What was done to all lines of the file.
     """
 
-    def __init__(self, width: int | None = None, cut: int | None = None, seam: str = "") -> None:
-        self.width, self.cut, self.seam = width, cut, seam
-        self.widths = Widths(known={width} if width else set())
+    def __init__(self, folding: Folding | None = None) -> None:
+        folding = folding or Folding()
+        self.width, self.cut, self.seam = folding.width, folding.cut, folding.seam
+        self.widths = Widths(known={self.width} if self.width else set())
         self._pending: _Pending | None = None
         self._process: str | None = None
 
@@ -161,15 +159,6 @@ class Joiner:
         pending.whole = ended
 
 
-_CUT_BEGINNING = re.compile(r"Layer\(\w+\): |Name: .*, LayerType: ")
-"""Beginnings of long messages, whose form shows only further on."""
-
-
-def starts(text: str) -> bool:
-    """Whether a text without prefix begins a message of its own."""
-    return _CUT_BEGINNING.match(text) is not None or text.startswith("&&&& ") or find_form(text) is not None
-
-
 def torn(line: str) -> list[str]:
     """A physical line, cut where another message's prefix stands in its middle."""
     if "\r" in line:
@@ -181,101 +170,3 @@ def torn(line: str) -> list[str]:
     if not cuts:
         return [line]
     return [line[a:b] for a, b in zip([0, *cuts], [*cuts, len(line)]) if line[a:b].strip()]
-
-
-def detect_width(lines: list[str]) -> tuple[int | None, str]:
-    """The column at which a whole text is hard-wrapped: nearly all lines that go on in the next one are that long, and few are longer.
-
-    Where each of them ends with a blank, which nothing here counts, that blank is the last column. One line that is longer, since
-    another was torn into it, is no other width; without such exceptions two lines must go on. Blanks that fill all lines to one
-    column behind the width are padding.
-
-    Args:
-        lines: Without line feeds, as `plain` leaves them.
-
-    Returns:
-        The width, None where the text is not wrapped; and what is to stand where lines are joined: `UNSURE` where blanks behind
-        them may be padding, or one of them the text's last.
-    """
-    bodies = [line.rstrip() for line in lines]
-    lengths = list(map(columns, bodies))
-    going_on = [i for i in _going_on(bodies) if lengths[i]]
-    width = _commonest([lengths[i] for i in going_on], longest=max(lengths, default=0))
-    full = [i for i in going_on if lengths[i] in (width, width - 1)]
-    if len(full) < 2 or sum(length > width for length in lengths) > len(full) // OUTLIERS:
-        return None, ""
-    blank = sum(lengths[i] == width < columns(lines[i]) for i in full)
-    if blank < len(full):
-        return width, ""
-    column = max(map(columns, lines))
-    if not any(columns(line) == column > length + 1 for line, length in zip(lines, lengths)):
-        return width + 1, ""
-    return width, "" if blank >= BLANKS else UNSURE
-
-
-BLANKS = 3
-"""So many full lines do not all end with a blank by chance: it is padding."""
-UNSURE = "\ufffd"
-"""What no name holds."""
-
-
-def _going_on(lines: list[str]) -> Iterator[int]:
-    """Indices of the lines behind which one stands that begins no message."""
-    prefix = None  # of the last line that had one: most lines have the same
-    for i, following in enumerate(lines[1:]):
-        if not following or (prefix and following.startswith(prefix)):
-            continue
-        found = head(following)
-        if found.severity or found.process:
-            prefix = following[: found.end]
-        elif not starts(following[found.end :].lstrip()):
-            yield i
-
-
-BROKEN_FORMS = ("combination-cut", "runner-cut")
-BROKEN_LINES = 2
-"""Lines of the longest length that break off within their form: from here on a text counts as cut at their column."""
-
-
-def detect_cut(lines: list[str]) -> int | None:
-    """The column at which a whole text was cut: its longest lines, as `plain` leaves them, break off within their form."""
-    column = max(map(len, lines), default=0)
-    broken = sum(_breaks_off(line[head(line).end :]) for line in lines if len(line) == column)
-    return column if broken >= BROKEN_LINES else None
-
-
-def _breaks_off(text: str) -> bool:
-    found = find_form(text)
-    return found[0] in BROKEN_FORMS if found else text.startswith(TIMED)
-
-
-TIMED = "Tact"
-"""What stands in a line that times a tactic, at the beginning of most."""
-LONGEST = 100
-"""Characters of a message `Fastest Tactic: ...` or `R has no valid tactics ...`: a longer one has another at its end."""
-OUTLIERS = 10
-"""So many lines of a wrapped text allow one that is longer than its width."""
-
-
-def _commonest(lengths: list[int], *, longest: int) -> int:
-    """The length that most of the lines have, of those that a blank at the end may have made one shorter; the longest where few do."""
-    count = Counter(lengths)
-    width = max(count, key=lambda length: (count[length], length), default=longest)
-    if count[width + 1] and width + 1 == longest:
-        width += 1 if count[width + 1] * OUTLIERS >= count[width] else 0
-    return width if count[width] * 2 > len(lengths) or width == longest else longest
-
-
-def columns(text: str) -> int:
-    """How wide a line was shown: a NUL takes no column, and bold marks around it came later."""
-    marks = len(_BOLD.findall(text)) if "**" in text else 0
-    return len(text) - text.count("\0") - 2 * marks
-
-
-_BOLD = re.compile(r"^\*\*(?!\*)|(?<!\*)\*\*$")
-
-
-def begins(line: str) -> bool:
-    """Whether a physical line begins a message: by its prefix, or by its form."""
-    found = head(line)
-    return bool(found.severity or found.process) or starts(line[found.end :].lstrip())

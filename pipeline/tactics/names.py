@@ -12,7 +12,11 @@ _MARKS = re.compile(r"[()\[\]{}]|, ?|\.\.\.")
 _PREFIX = re.compile(
     r"\d\d:\d\d:\d\d|\[TensorRT\] |\[TRT\]|\[[VXIWEF]\] |\.cc:\d+\]|\[Torch-TensorRT|:onnxruntime:|\b(?:DEBUG|INFO|WARNING|ERROR): \["
 )
-_BETWEEN = re.compile(r"Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: ")
+_BETWEEN = re.compile(r"Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: |: ")
+_SENTENCE = re.compile(r"\(Sparsity\)|(?:^| )[a-z]+ [a-z]+ [a-z]+|[a-z]\w+ in [\d.]+ sec| omitted ")
+"""Of a message that was torn into the line."""
+_OPEN_END = (" +", " |", " ||", "/", ".", "(", "[", ",")
+"""No name ends so: more was to follow."""
 _RULES = tuple(character * 9 for character in "*-=>")
 CUT = ("...", "…")
 _PROFILE = re.compile(r" \[profile (\d+)\]$")
@@ -59,6 +63,15 @@ def split_list(text: str) -> Split:
         into.append(tail)
     touches_end = whole and into is names
     return Split([name for name in names if name], tail if depth else None, touches_end=touches_end, unopened=unopened)
+
+
+def open_brackets(text: str) -> int:
+    """How many brackets of a text are never closed."""
+    depth = 0
+    for mark in _MARKS.finditer(text):
+        token = mark.group()
+        depth = depth + 1 if token in _OPEN else max(0, depth - 1) if token in _CLOSE else depth
+    return depth
 
 
 def unique(names: list[str]) -> list[str]:
@@ -120,8 +133,13 @@ def is_damaged(name: str) -> bool:
     """Whether a name holds what no layer's or kernel's name has.
 
     That is U+FFFD (invalid UTF-8), NUL, the prefix of a log message, what stands between the names of two layers whose lines
-    were torn into one, a ruled line of the timing tables, or dots at its end, where it was cut.
+    were torn into one, words of a message, a ruled line of the timing tables, an operator without its right side, or dots
+    that stand for what was left out (only a region's name has its own).
     """
-    if "\ufffd" in name or "\0" in name or name.endswith(CUT) or any(rule in name for rule in _RULES):
+    if "\ufffd" in name or "\0" in name or name.endswith(_OPEN_END) or any(rule in name for rule in _RULES):
+        return True
+    if ("..." in name or "…" in name) and name.count("...") + 2 * name.count("…") > name.count("ForeignNode["):
+        return True
+    if " " in name and _SENTENCE.search(name):
         return True
     return bool((":" in name and _BETWEEN.search(name)) or ((name.count(":") > 1 or "[" in name) and _PREFIX.search(name)))

@@ -10,10 +10,11 @@ from pipeline.records.tactics import Source, TacticReport
 from pipeline.tactics.builds import BuildLog, Message
 from pipeline.tactics.context import loaded_run, profiles_of
 from pipeline.tactics.documents import Document, read_document
+from pipeline.tactics.folding import begins, detect
 from pipeline.tactics.inputs import Opened, expand
 from pipeline.tactics.join import join
 from pipeline.tactics.judge import judge, sparsity_of
-from pipeline.tactics.lines import Joiner, begins, detect_cut, detect_width, plain
+from pipeline.tactics.lines import Joiner, plain
 from pipeline.tactics.passes import summarise
 from pipeline.tactics.plans import read_plan
 from pipeline.tactics.sparsity import Widths, pair_up, read_lists, settle_lists
@@ -139,8 +140,7 @@ class LogFile:
         """See whether the file is hard-wrapped, or cut at a column, by its beginning."""
         if self.joiner is None:
             lines = list(map(plain, block[:WIDTH_BYTES].decode("utf-8", "replace").split("\n")))
-            width, seam = detect_width(lines)
-            self.joiner = Joiner(width, None if width else detect_cut(lines), seam)
+            self.joiner = Joiner(detect(lines))
 
     def take(self, block: bytes) -> None:
         """Read whole lines. The last one goes the slow way, where it waits for its continuation in the next block."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
 import msgspec
 
 from pipeline.records.tactics import Pass, Truncated
-from pipeline.tactics.names import is_damaged, parts, profile_of, split_list, unique
+from pipeline.tactics.names import is_damaged, leaves, parts, profile_of, split_list, unique
 
 _WORDING = re.compile(
     r"\(Sparsity\) (?:"
@@ -62,8 +63,8 @@ class Listed(msgspec.Struct):
     """Whether the list lacks nothing: only then does it say anything of the layers that it omits."""
     cut: list[str] = []
     """Text that is no name."""
-    ends: bool = True
-    """False where the file was cut at a column: whole names may be missing at the end, and only the number tells that none is."""
+    last: str | None = None
+    """The last of `names` where nothing follows it: if the message was cut there, so was the name."""
     parted: bool = False
     """Whether a message that could not be read stands between it and the one before."""
 
@@ -138,10 +139,10 @@ def read_list(raw: RawList, widths: Widths) -> Listed | None:
         return None
     if joined is None:
         return _read_uncertain(raw, text)
-    return _read_text(raw, text, whole=raw.whole and not widths.cuts(raw), ends=not widths.cuts(raw))
+    return _read_text(raw, text, whole=raw.whole and not widths.cuts(raw))
 
 
-def _read_text(raw: RawList, text: str, *, whole: bool, ends: bool = True) -> Listed | None:
+def _read_text(raw: RawList, text: str, *, whole: bool) -> Listed | None:
     text = _BOLD.sub("", text)
     match = _WORDING.match(text)
     if match is None:
@@ -152,8 +153,8 @@ def _read_text(raw: RawList, text: str, *, whole: bool, ends: bool = True) -> Li
         body = body.rstrip()[:-1] + "..."
     split = split_list(body)
     names = unique(split.names)
-    complete = whole and split.rest is None and not split.unopened
-    listed = Listed(raw, int(number) if number else None, names, complete=complete, cut=[*split.unopened], ends=ends)
+    complete = whole and split.rest is None and not split.unopened and not body.rstrip().endswith(",")
+    listed = Listed(raw, int(number) if number else None, names, complete=complete, cut=[*split.unopened])
     if split.rest is not None:
         listed.cut.append(split.rest)
     if not whole and split.touches_end and names:
@@ -163,6 +164,8 @@ def _read_text(raw: RawList, text: str, *, whole: bool, ends: bool = True) -> Li
         listed.names = [name for name in listed.names if name not in broken]
         listed.cut += broken
         listed.complete = False
+    if split.touches_end and listed.names and listed.names[-1] == split.names[-1]:
+        listed.last = listed.names[-1]
     return listed
 
 
@@ -179,15 +182,14 @@ def _read_uncertain(raw: RawList, joined: str) -> Listed | None:
     return Listed(raw, short.declared, agreed, unique(doubtful), complete=False, cut=[])
 
 
-def confirm(listed: Listed, known: Collection[str]) -> None:
+def confirm(listed: Listed, known: Known) -> None:
     """Take in the doubtful names that another source has exactly, and that are not the beginning of another known name."""
     for name in listed.doubtful:
-        longer = any(other != name and other.startswith(name) for other in known)
-        if name in known and not longer and name not in listed.names:
+        if name in known.names and known.longer(name) is None and name not in listed.names:
             listed.names.append(name)
         else:
             listed.cut.append(name)
-    if listed.doubtful and not listed.cut and agrees(listed.declared, listed.names) and (listed.ends or listed.declared is not None):
+    if listed.doubtful and not listed.cut and listed.declared is not None and agrees(listed.declared, listed.names):
         listed.complete = True
     listed.doubtful = []
 
@@ -195,6 +197,20 @@ def confirm(listed: Listed, known: Collection[str]) -> None:
 def agrees(declared: int | None, names: list[str]) -> bool:
     """Whether a count fits its list: as the number of names, or of horizontally fused parts."""
     return declared is None or declared in (len(names), sum(len(parts(name)) for name in names))
+
+
+class Known:
+    """Names of layers, in which beginnings are found."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = frozenset(names)
+        self._sorted = sorted(self.names)
+
+    def longer(self, name: str) -> str | None:
+        """A name that begins with this one and goes on."""
+        at = bisect_right(self._sorted, name)
+        found = self._sorted[at] if at < len(self._sorted) else ""
+        return found if found.startswith(name) else None
 
 
 class HasLists(Protocol):
@@ -270,9 +286,41 @@ def read_lists(log: HasLists, widths: Widths) -> tuple[list[Listed], list[Trunca
     return lists, unread
 
 
+def _seems_cut(listed: Listed, name: str, known: Known, lists: list[Listed]) -> bool:
+    """Whether the last name of a list looks like a beginning: no other source has it, and names are missing or another one continues it."""
+    elsewhere = [other.names for other in lists if other is not listed]
+    if name in known.names or any(name in names for names in elsewhere):
+        return False
+    if listed.complete and (listed.declared or 0) > max(len(listed.names), sum(len(parts(name)) for name in listed.names)):
+        return True
+    if known.longer(name) or any(other.startswith(name) for names in elsewhere for other in names):
+        return True
+    leaf = leaves(name)[-1:]
+    return any(_within_word(end, other) for end in leaf for one in listed.names for other in leaves(one))
+
+
+def _within_word(beginning: str, text: str) -> bool:
+    """Whether a text goes on behind a beginning within a word or a path."""
+    if not text.startswith(beginning) or text == beginning:
+        return False
+    following = text[len(beginning)]
+    return following == "/" or (following.isalpha() and beginning[-1].isalpha())
+
+
 def settle_lists(lists: list[Listed], known: set[str]) -> list[Truncated]:
-    """Take in the names at cuts that another source has; what is left is no name."""
-    names = known | {name for listed in lists for name in listed.names}
+    """Take in the names at cuts that another source has; what is left is no name.
+
+    Args:
+        lists: All of one build.
+        known: The names of its layers from other sources.
+    """
+    others = Known(known)
+    for listed in lists:
+        if listed.last in listed.names and _seems_cut(listed, listed.last, others, lists):
+            listed.names.remove(listed.last)
+            listed.doubtful.append(listed.last)
+            listed.complete = False
+    names = Known(known | {name for listed in lists for name in listed.names})
     for listed in lists:
         confirm(listed, names)
     return [Truncated(source=listed.raw.source, line=listed.raw.line, text=text) for listed in lists for text in listed.cut]

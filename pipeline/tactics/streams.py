@@ -9,8 +9,7 @@ from typing import cast
 from pipeline.records.tactics import Truncated
 from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, Verdict, dump_10_layer, is_wait, kernel_name, version_of
 from pipeline.tactics.combinations import IGNORED, NONE
-from pipeline.tactics.forms import VERBOSE_FORMS, find_form
-from pipeline.tactics.lines import LONGEST, TIMED
+from pipeline.tactics.forms import LONGEST, TIMED, VERBOSE_FORMS, find_form
 from pipeline.tactics.names import CUT, is_damaged
 from pipeline.tactics.overlap import Runs
 from pipeline.tactics.sparsity import RawList

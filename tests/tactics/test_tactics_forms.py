@@ -616,11 +616,22 @@ def test_every_code_that_a_report_names_is_registered_with_its_source():
     assert KERNEL_ROWS[0].says == "unknown"
 
 
+def test_a_list_that_is_shorter_than_its_number_ends_in_no_name(tmp_path):
+    log = tmp_path / "cut.log"
+    log.write_text(
+        "[I] [TRT] (Sparsity) Found 3 layer(s) eligible to use sparse tactics: block/conv1, act\n"
+        "[I] [TRT] (Sparsity) Chose 2 layer(s) using sparse tactics:, block/conv1, block/conv2\n"
+    )
+    (build,) = tactics.read([str(log)]).builds
+    assert ({layer.name for layer in build.layers}, [cut.text for cut in build.truncated]) == ({"block/conv1", "block/conv2"}, ["act"])
+    assert (build.selected, build.conflicts) == (["block/conv1", "block/conv2"], [])
+
+
 def test_a_chosen_layer_that_was_not_found_eligible_is_disputed_and_not_selected(tmp_path):
     """Where nothing else tells that the lists end in the middle of names."""
     log = tmp_path / "cut.log"
     log.write_text(
-        "[I] [TRT] (Sparsity) Found 3 layer(s) eligible to use sparse tactics: block/conv1, blo\n"
+        "[I] [TRT] (Sparsity) Found 2 layer(s) eligible to use sparse tactics: block/conv1, act\n"
         "[I] [TRT] (Sparsity) Chose 2 layer(s) using sparse tactics:, block/conv1, block/conv2\n"
     )
     (build,) = tactics.read([str(log)]).builds
