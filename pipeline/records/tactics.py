@@ -125,7 +125,8 @@ class Truncated(Part, frozen=True, kw_only=True):
     """A piece of text that was cut and is therefore not a name."""
 
     source: int
-    line: int
+    line: int | None
+    """None where the same text stands in many lines."""
     text: str
 
 

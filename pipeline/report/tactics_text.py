@@ -99,7 +99,8 @@ def notes(report: TacticReport, build: Build) -> Iterator[str]:
         names = f": {', '.join(map(shown, finding.names))}" if finding.names else ""
         yield f"note {finding.code} ({report.sources[finding.source].path}:{finding.line}): {shown(finding.text)}{names}"
     for cut in build.truncated[:MAX_TRUNCATED]:
-        yield f"cut ({report.sources[cut.source].path}:{cut.line}), not a name: {shown(cut.text)[:120]}"
+        line = "" if cut.line is None else f":{cut.line}"
+        yield f"cut ({report.sources[cut.source].path}{line}), not a name: {shown(cut.text)[:120]}"
     if len(build.truncated) > MAX_TRUNCATED:
         yield f"and {len(build.truncated) - MAX_TRUNCATED} more pieces of cut text"
 

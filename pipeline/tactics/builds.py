@@ -12,7 +12,7 @@ from pipeline.tactics.combinations import LINE, STRIDE
 from pipeline.tactics.facts import Facts
 from pipeline.tactics.names import is_damaged
 from pipeline.tactics.prefixes import Severity
-from pipeline.tactics.sparsity import RawList
+from pipeline.tactics.sparsity import Known, RawList
 from pipeline.tactics.tables import Tables
 
 Verdict = Literal["passed", "failed"]
@@ -107,9 +107,18 @@ class BuildLog(msgspec.Struct):
         return (
             {layer.name for layer in self.dump}
             | {layer.name for layer in self.layer_info}
-            | set(self.tables.layers.names)
+            | self.tables.layer_names()
             | set(self.profile_ms)
         )
+
+    def drop_beginnings(self) -> list[Truncated]:
+        """Costs lines may be cut: a name on which nothing was timed, and that is the beginning of another one, is none."""
+        timed = self.tables.layer_names(timed=True)
+        known = Known({layer.name for layer in [*self.dump, *self.layer_info]} | timed | self.listed | set(self.profile_ms))
+        for name in self.tables.layer_names() - known.names:
+            if known.longer(name):
+                self.tables.beginnings.add(name)
+        return [Truncated(source=self.source, line=None, text=name) for name in sorted(self.tables.beginnings)]
 
     def close(self) -> None:
         """A line that ends a build."""

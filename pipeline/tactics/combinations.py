@@ -81,6 +81,10 @@ class Combinations:
         """Layers with a line among their timed tactics that could not be read."""
         self.headless = False
         """Whether lines of the first layer may stand before those that are here."""
+        self.by_order = False
+        """Whether names were given to the tactics that are timed next, without their ids."""
+        self.beginnings: set[str] = set()
+        """Layers' names that are beginnings of others, and of which nothing was timed: no layers."""
         self.skipped: dict[str, int] = {}
         """By layer; those of no known layer under the empty name."""
         self._by_id: dict[int, int] | None = None
@@ -153,13 +157,19 @@ class Combinations:
         number = self.rows[row * STRIDE + FORMAT]
         return None if number == NONE else self.formats.names[number]
 
+    def layer_names(self, *, timed: bool = False) -> set[str]:
+        """The layers that the tables name; only those of which something was timed."""
+        if timed:
+            return {self.layers.names[layer] for layer in set(self.rows[LAYER::STRIDE]) if layer < IGNORED}
+        return set(self.layers.names) - self.beginnings
+
     def rows_by_layer(self) -> dict[str, list[int]]:
         """Combination rows of each named layer, in the order of the log; then the layers that have none."""
         found: defaultdict[int, list[int]] = defaultdict(list)
         for row, layer in enumerate(self.rows[LAYER::STRIDE]):
             found[layer].append(row)
         named = {self.layers.names[layer]: rows for layer, rows in found.items() if layer < IGNORED}
-        return named | {name: [] for name in self.layers.names if name not in named}
+        return named | {name: [] for name in self.layers.names if name not in named and name not in self.beginnings}
 
     def partly_seen(self, *, ended: bool) -> set[int]:
         """Layers that may have been timed with more tactics than the log shows.
@@ -180,6 +190,18 @@ class Combinations:
         if of_layers and not ended:
             found.add(next((layer for layer in reversed(of_layers) if layer != NONE), NONE))
         return found - {NONE, IGNORED}
+
+    def unname_mixed(self) -> None:
+        """Where names were given by order and one is missing, none of that runner's tactics is sure of its own."""
+        if not self.by_order:
+            return
+        starts = self.rows[START::STRIDE]
+        for begin, end in pairwise(sorted({*self.stretch, *starts, self.cursor})):
+            numbers = self.kernel[begin:end]
+            if min(numbers) < 0 <= max(numbers):
+                self.kernel[begin:end] = array("i", [-1]) * len(numbers)
+                row = bisect_right(starts, begin) - 1
+                self.damaged.add(self.rows[row * STRIDE + LAYER])
 
     def combinations(self) -> Iterator[Combination]:
         """Every table in full, those of reformats apart."""

@@ -41,6 +41,11 @@ class Condensed(msgspec.Struct):
         """The combination of a timed tactic."""
         return bisect_right(self.starts, index) - 1
 
+    def untimed_choices(self, tables: Combinations) -> set[int]:
+        """Layers with a combination that has timed tactics but not the one that it chose: their lines are missing."""
+        rows = (row for row, index in enumerate(self.winner) if index == ABSENT)
+        return {tables.rows[row * STRIDE + LAYER] for row in rows if tables.chosen(row) and len(tables.span(row))}
+
     def best_of(self, row: int, kind: int) -> int:
         """The fastest tactic of one class in one combination."""
         return self.best[row * len(CLASSES) + kind]

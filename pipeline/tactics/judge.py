@@ -26,7 +26,7 @@ def judge(number: int, log: BuildLog, summary: Summary, nodes: Sequence[str] | N
     facts = _collect(log, summary)
     conflicts = [*log.conflicts, *summary.conflicts]
     condensed = condense(log.tables)
-    condensed.partly_seen = log.tables.partly_seen(ended=log.tables_ended)
+    condensed.partly_seen = log.tables.partly_seen(ended=log.tables_ended) | condensed.untimed_choices(log.tables)
     for layer in facts:
         conflicts += decide_tactic(layer, log, condensed)
         decide_eligible(layer, summary)

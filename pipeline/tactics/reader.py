@@ -93,7 +93,8 @@ def _report(
     records = []
     for i, log in enumerate(builds):
         listed, truncated = lists.get(id(log), ([], []))
-        truncated = truncated + settle_lists(listed, log.layer_names())
+        log.tables.unname_mixed()
+        truncated += [*log.drop_beginnings(), *settle_lists(listed, log.layer_names())]
         summary = summarise(pair_up(listed), profiles_of(log, listed), disabled=sparsity_of(log) == "disabled")
         summary.truncated = truncated
         records.append(judge(i, log, summary, nodes))

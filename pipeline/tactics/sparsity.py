@@ -113,7 +113,7 @@ def _join(raw: RawList, widths: Widths) -> tuple[str, bool | None]:
     known = {raw.width, raw.width + 1} & widths.known
     padded = raw.full - raw.width > 1 or any(len(line) - len(line.rstrip()) > 1 for line in raw.followers)
     if raw.width + 1 < widths.longest and not known and not padded:
-        return raw.text, False
+        return (raw.text + raw.followers[0].rstrip(), None) if _may_go_on(raw.text, raw.followers[0]) else (raw.text, False)
     first = len(raw.followers[0].rstrip())
     width = max(known) if known else max(raw.width, first) if first - raw.width == 1 else raw.width
     text, tail, full, length = raw.text, raw.width, 0, raw.full
@@ -130,6 +130,18 @@ def _join(raw: RawList, widths: Widths) -> tuple[str, bool | None]:
         widths.known.add(width)
         return text, True
     return text, None
+
+
+_PROSE = re.compile(r"(?:^| )[a-z]{2,} [a-z]{2,}|: |^[A-Z][a-z]+[.!]?$")
+
+
+def _may_go_on(text: str, follower: str) -> bool:
+    """Whether a list may have been broken before this line: then no name is damaged where they meet."""
+    if _PROSE.search(follower.strip()):
+        return False
+    met = split_list(_WORDING.sub("", text + follower.rstrip()))
+    at = len(split_list(_WORDING.sub("", text)).names) - 1
+    return not (0 <= at < len(met.names) and is_damaged(met.names[at]))
 
 
 def read_list(raw: RawList, widths: Widths) -> Listed | None:

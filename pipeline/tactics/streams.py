@@ -212,9 +212,9 @@ class Stream:
 
     def fastest(self, match: re.Match[str], message: Message) -> None:
         """It begins with a name: without a prefix before it, nothing tells whether the name is whole."""
-        tables = self.build.tables
-        if match["layer"] and message.severity and tables.nameless and not self.build.closed:
-            tables.fastest(self._layer(tables, match["layer"], message))
+        tables, layer = self.build.tables, match["layer"]
+        if layer and (message.severity or layer in tables.layers.numbers) and not self.build.closed:
+            tables.fastest(IGNORED if REFORMAT.match(layer) else self._layer(tables, layer, message))
 
     def chose(self, match: re.Match[str], message: Message) -> None:
         if not self.build.closed and message.whole:

@@ -95,7 +95,8 @@ def _layers(tables: Tables, events: Events) -> tuple[np.ndarray, np.ndarray]:
     named = _fill(tables.at[0], equals, number)[1:]
     other = dashes & (number != named) & (number != _IGNORED)
     costs = _fill(tables.at[0], equals | other, np.where(other, _NONE, number))
-    return costs, _fill(tables.at[1], stars | dashes | equals | (kind == NOTHING), np.where(stars, costs[1:], number))
+    told_by_costs = stars | (kind == CHOSE)
+    return costs, _fill(tables.at[1], told_by_costs | dashes | equals | (kind == NOTHING), np.where(told_by_costs, costs[1:], number))
 
 
 def _combine(tables: Tables, events: Events, costs: np.ndarray, layer: np.ndarray, timed_line: np.ndarray) -> np.ndarray:
@@ -122,7 +123,8 @@ def _combine(tables: Tables, events: Events, costs: np.ndarray, layer: np.ndarra
     if len(tables):
         rows[0] = tables.rows[-STRIDE:]
     _put(rows, ends[alone] + 1, layer[alone], format_[alone], (cursor - counted)[alone], timed_line[events.reached[:-1][alone]])
-    _put(rows, at[adds], layer[1:][adds], np.where(chose, format_[:-1], format_[1:])[adds], cursor[:-1][adds], events.line[adds])
+    of_row, format_of_row = (np.where(chose, state[:-1], state[1:])[adds] for state in (layer, format_))
+    _put(rows, at[adds], of_row, format_of_row, cursor[:-1][adds], events.line[adds])
     rows[at[renames], LAYER] = number[renames]
     rows[at[chose], WINNER] = number[chose]
     rows[at[chose], CHOSEN] = 1
@@ -137,6 +139,7 @@ def _combine(tables: Tables, events: Events, costs: np.ndarray, layer: np.ndarra
     tables.runner.frombytes(runner[changed].astype(np.uint32).tobytes())
     tables.headless = tables.headless or (not tables.headed and bool((kind == EQUALS).any()))
     tables.at = int(costs[-1]), int(layer[-1]), int(format_[-1])
+    tables.told = bool(dashes[-1]) if len(kind) else tables.told
     tables.open, tables.cursor = bool(is_open[-1]), int(cursor[-1])
     keep: np.ndarray = (layer != _IGNORED).repeat(timed)
     return keep

@@ -8,6 +8,7 @@ from math import isfinite
 from pipeline.tactics.combinations import CHOSEN, IGNORED, LAYER, NONE, START, STRIDE, WINNER, Combinations, number_of
 
 REFORMAT = re.compile(r"(?:Optimizer |Myelin)?Reformat")
+_NOBODYS = ""
 _HEX16 = re.compile(r"0x[0-9a-f]{16}")
 
 
@@ -26,6 +27,8 @@ class Tables(Combinations):
         self.headed = False
         """Whether the first line was a costs line, behind which nothing of a layer can be missing."""
         self.open = False
+        self.told = False
+        """Whether the layer at hand is known by a runner's line of the combination at hand."""
         # the costs line, layer and format at hand
         self.at: tuple[int, int, int] = (NONE, NONE, NONE)
         self._set: tuple[str, str | None] | None = None
@@ -37,23 +40,23 @@ class Tables(Combinations):
         self.headed = self.headed or not (self.began or self.rows)
         self.headless = not self.headed
         self.at = (layer, layer, NONE)
-        self.began, self.open, self._set = True, False, None
+        self.began, self.open, self.told, self._set = True, False, False, None
 
     def combination(self, format_: int, line: int) -> None:
         """`Autotuning format combination: F`."""
         costs = self.at[0]
         self.at = (costs, costs, format_)
-        self.began, self._set = True, None
+        self.began, self.told, self._set = True, False, None
         self.begin(line)
 
     def reformat(self) -> None:
         """`Autotuning Reformat`: what follows is no layer of the network."""
         self.at = (self.at[0], IGNORED, NONE)
-        self.began, self.open, self._set = True, False, None
+        self.began, self.open, self.told, self._set = True, False, False, None
 
     def timing_runner(self, layer: int, runner: int, line: int) -> None:
         """`Timing Runner: L (R)`; IGNORED for a reformat."""
-        self.began, self._set = True, None
+        self.began, self.told, self._set = True, True, None
         if runner != self.runner[-1]:
             self.stretch.append(self.cursor)
             self.runner.append(runner)
@@ -81,12 +84,17 @@ class Tables(Combinations):
 
     def set_name(self, name: str, id_: str | None) -> None:
         """`L Set Tactic Name: N [Tactic: T]`: the name of the tactic that the next line times."""
+        if id_ is None:
+            self.by_order = True
+            if self._set is not None:  # one of them has lost its time, and nothing tells which
+                self._set = (_NOBODYS, None)
+                return
         self._set = (name, id_)
 
     def timed(self, name: str | None, id_: str, ms: float, line: int) -> None:
         """One timed tactic."""
         if name is None and self._set is not None and self._set[1] in (None, id_):
-            name = self._set[0]
+            name = self._set[0] if self._set[0] != _NOBODYS else None
         self._set = None
         if self.ignoring:
             return
@@ -110,10 +118,17 @@ class Tables(Combinations):
         self.cursor += count
 
     def fastest(self, layer: int) -> None:
-        """`L (R) profiling completed ... Fastest Tactic`: names the layer of tables whose runner line is missing."""
-        if self.nameless and self.open:
-            self.at = (self.at[0], layer, self.at[2])
-            self.rows[LAYER - STRIDE] = layer
+        """`L (R) profiling completed ... Fastest Tactic`: names the layer of tables whose runner line is missing.
+
+        Where the runner's line names another layer, lines between the two are missing, and the tactics are nobody's.
+        """
+        known = self.at[1]
+        if layer == known:
+            return
+        self.damaged.update(number for number in (known, layer) if known != NONE and number < IGNORED)
+        self.at = (self.at[0], NONE if self.told else layer, self.at[2])
+        if self.open:
+            self.rows[LAYER - STRIDE] = self.at[1]
 
     def chose(self, id_: str, line: int) -> None:
         """`Chose Runner Type: R Tactic: T`: closes the combination."""
@@ -128,8 +143,8 @@ class Tables(Combinations):
         """The open combination chose this tactic."""
         self.rows[WINNER - STRIDE] = winner
         self.rows[CHOSEN - STRIDE] = 1
-        self.open = False
-        self.at = (*self.at[:2], NONE)
+        self.open = self.told = False
+        self.at = (self.at[0], self.at[0], NONE)
 
     def doubt(self) -> None:
         """A line of the layer at hand could not be read: it may have timed a tactic."""

@@ -138,6 +138,8 @@ def _name(block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, own: np.n
     for i, head, a, b, id_told, id_same in zip(own.tolist(), heads.tolist(), begin.tolist(), stop.tolist(), has_id.tolist(), same.tolist()):
         if id_told and (not id_same or i in timed.odd):
             continue
+        if not id_told and (head == 0 or kinds[head - 1] == SLOW):  # the line before may be another name
+            continue
         found = block.rfind(SET_NAME, a, b)
         name_start, name_end = found + len(SET_NAME), b - _ID_TAIL if id_told else b
         if found < 0 or name_end <= name_start or not is_name((block[a:found], id_told), block[name_start:name_end], block[a:b]):
