@@ -183,7 +183,7 @@ class Combinations:
         layers = self.rows[LAYER::STRIDE]
         found = self.damaged | {layer for layer, format_ in zip(layers, self.rows[FORMAT::STRIDE]) if format_ == NONE}
         of_layers = [layer for layer in layers if layer != IGNORED]
-        if NONE in found:
+        if NONE in of_layers:
             found.update(layer for pair in pairwise(of_layers) if NONE in pair for layer in pair)
         if of_layers and self.headless:
             found.add(next((layer for layer in of_layers if layer != NONE), NONE))

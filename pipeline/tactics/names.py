@@ -12,7 +12,7 @@ _MARKS = re.compile(r"[()\[\]{}]|, ?|\.\.\.")
 _PREFIX = re.compile(
     r"\d\d:\d\d:\d\d|\[TensorRT\] |\[TRT\]|\[[VXIWEF]\] |\.cc:\d+\]|\[Torch-TensorRT|:onnxruntime:|\b(?:DEBUG|INFO|WARNING|ERROR): \["
 )
-_BETWEEN = re.compile(r"Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: |: ")
+_BETWEEN = re.compile(r"Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: |\(Cask\w+|: ")
 _SENTENCE = re.compile(r"\(Sparsity\)|(?:^| )[a-z]+ [a-z]+ [a-z]+|[a-z]\w+ in [\d.]+ sec| omitted ")
 """Of a message that was torn into the line."""
 _OPEN_END = (" +", " |", " ||", "/", ".", "(", "[", ",")
@@ -142,4 +142,4 @@ def is_damaged(name: str) -> bool:
         return True
     if " " in name and _SENTENCE.search(name):
         return True
-    return bool((":" in name and _BETWEEN.search(name)) or ((name.count(":") > 1 or "[" in name) and _PREFIX.search(name)))
+    return bool(((":" in name or "(Cask" in name) and _BETWEEN.search(name)) or ((name.count(":") > 1 or "[" in name) and _PREFIX.search(name)))

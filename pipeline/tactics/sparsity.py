@@ -160,7 +160,8 @@ def _read_text(raw: RawList, text: str, *, whole: bool) -> Listed | None:
     if match is None:
         return None
     number = match["found"] or match["chose"]
-    body = text[match.end() :].lstrip(", ")
+    body, torn, _ = text[match.end() :].lstrip(", ").partition("(Sparsity)")
+    whole = whole and not torn
     if body.rstrip().endswith("…"):
         body = body.rstrip()[:-1] + "..."
     split = split_list(body)

@@ -15,6 +15,8 @@ from pipeline.tactics.overlap import Runs
 from pipeline.tactics.sparsity import RawList
 from pipeline.tactics.tables import REFORMAT, Tables
 
+_OTHER_LAYER = re.compile(r"LayerType: |Layer\(\w+\): ")
+"""In the description of a layer: the line of another one was printed within it."""
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{0,18})?")
 
 
@@ -213,8 +215,14 @@ class Stream:
     def fastest(self, match: re.Match[str], message: Message) -> None:
         """It begins with a name: without a prefix before it, nothing tells whether the name is whole."""
         tables, layer = self.build.tables, match["layer"]
-        if layer and (message.severity or layer in tables.layers.numbers) and not self.build.closed:
-            tables.fastest(IGNORED if REFORMAT.match(layer) else self._layer(tables, layer, message))
+        if not layer or self.build.closed:
+            return
+        if layer in tables.layers.numbers or (message.severity and tables.nameless):
+            tables.fastest(self._layer(tables, layer, message))
+        elif REFORMAT.match(layer):
+            tables.fastest(IGNORED)
+        else:
+            tables.doubt()
 
     def chose(self, match: re.Match[str], message: Message) -> None:
         if not self.build.closed and message.whole:
@@ -265,14 +273,14 @@ class Stream:
         self._keep()
 
     def dump_8_layer(self, match: re.Match[str], message: Message) -> None:
-        if self._is_no_name(match["name"], message):
+        if self._is_no_name(match["name"], message) or _OTHER_LAYER.search(match["io"]):
             return
         layer = DumpLayer(match["name"], message.line, self.source, match["type"], None, match["id"].lower(), formats=match["io"])
         self.build.dump.append(layer)
         self._keep()
 
     def dump_10_layer(self, match: re.Match[str], message: Message) -> None:
-        if self._is_no_name(match["name"], message):
+        if self._is_no_name(match["name"], message) or _OTHER_LAYER.search(match["rest"]):
             return
         self.build.dump.append(dump_10_layer(match["name"], match["type"], match["rest"], message.line, self.source))
         self._keep()

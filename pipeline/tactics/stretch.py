@@ -89,14 +89,13 @@ def take(tables: Tables, events: Events, timed_line: np.ndarray) -> tuple[int, n
 
 
 def _layers(tables: Tables, events: Events) -> tuple[np.ndarray, np.ndarray]:
-    """The states [n + 1] of the layer that a costs line names, and of the layer at hand."""
+    """The states [n + 1] of the layer that a costs line names, and of the layer that is timed."""
     kind, number = events.kind, events.number
-    stars, dashes, equals = kind == STARS, kind == DASHES, kind == EQUALS
-    named = _fill(tables.at[0], equals, number)[1:]
+    dashes, equals = kind == DASHES, kind == EQUALS
+    named = _fill(tables.costing, equals, number)[1:]
     other = dashes & (number != named) & (number != _IGNORED)
-    costs = _fill(tables.at[0], equals | other, np.where(other, _NONE, number))
-    told_by_costs = stars | (kind == CHOSE)
-    return costs, _fill(tables.at[1], told_by_costs | dashes | equals | (kind == NOTHING), np.where(told_by_costs, costs[1:], number))
+    costs = _fill(tables.costing, equals | other, np.where(other, _NONE, number))
+    return costs, _fill(tables.at[0], kind != FASTEST, np.where(dashes | (kind == NOTHING), number, _NONE))
 
 
 def _combine(tables: Tables, events: Events, costs: np.ndarray, layer: np.ndarray, timed_line: np.ndarray) -> np.ndarray:
@@ -115,7 +114,7 @@ def _combine(tables: Tables, events: Events, costs: np.ndarray, layer: np.ndarra
     renames = other_layer & is_open[:-1] & (begun == cursor[:-1])  # the combination's own line comes before its layer's name
     adds = (begins & ~renames) | (chose & ~is_open[:-1])
     lost = other_layer & ~renames & (layer[:-1] != _NONE)  # lines between two layers are missing
-    format_ = _fill(tables.at[2], ~dashes | lost, np.where(stars, number, _NONE))
+    format_ = _fill(tables.at[1], ~dashes | lost, np.where(stars, number, _NONE))
 
     at = (alone[:-1].astype(np.int64) + adds).cumsum()  # the combination of each line; 0 is the last one of before
     ends = np.append(0, at)
@@ -123,9 +122,11 @@ def _combine(tables: Tables, events: Events, costs: np.ndarray, layer: np.ndarra
     if len(tables):
         rows[0] = tables.rows[-STRIDE:]
     _put(rows, ends[alone] + 1, layer[alone], format_[alone], (cursor - counted)[alone], timed_line[events.reached[:-1][alone]])
-    of_row, format_of_row = (np.where(chose, state[:-1], state[1:])[adds] for state in (layer, format_))
+    of_row = np.where(stars, costs[1:], np.where(chose, layer[:-1], layer[1:]))[adds]
+    format_of_row = np.where(chose, format_[:-1], format_[1:])[adds]
     _put(rows, at[adds], of_row, format_of_row, cursor[:-1][adds], events.line[adds])
     rows[at[renames], LAYER] = number[renames]
+    rows[ends[was_open & (counted > 0) & (layer == _NONE)], LAYER] = NONE
     rows[at[chose], WINNER] = number[chose]
     rows[at[chose], CHOSEN] = 1
     tables.odd_winners.update((len(tables) - 1 + int(at[i]), text) for i, text in events.odd.items())
@@ -138,8 +139,7 @@ def _combine(tables: Tables, events: Events, costs: np.ndarray, layer: np.ndarra
     tables.stretch.frombytes(cursor[:-1][dashes][changed].astype(np.uint32).tobytes())
     tables.runner.frombytes(runner[changed].astype(np.uint32).tobytes())
     tables.headless = tables.headless or (not tables.headed and bool((kind == EQUALS).any()))
-    tables.at = int(costs[-1]), int(layer[-1]), int(format_[-1])
-    tables.told = bool(dashes[-1]) if len(kind) else tables.told
+    tables.costing, tables.at = int(costs[-1]), (int(layer[-1]), int(format_[-1]))
     tables.open, tables.cursor = bool(is_open[-1]), int(cursor[-1])
     keep: np.ndarray = (layer != _IGNORED).repeat(timed)
     return keep

@@ -27,10 +27,10 @@ class Tables(Combinations):
         self.headed = False
         """Whether the first line was a costs line, behind which nothing of a layer can be missing."""
         self.open = False
-        self.told = False
-        """Whether the layer at hand is known by a runner's line of the combination at hand."""
-        # the costs line, layer and format at hand
-        self.at: tuple[int, int, int] = (NONE, NONE, NONE)
+        self.costing = NONE
+        """The layer of the costs line: that of a combination of which nothing is timed."""
+        self.at: tuple[int, int] = (NONE, NONE)
+        """The layer that is timed, which only a runner's line tells, and the format at hand."""
         self._set: tuple[str, str | None] | None = None
 
     # ---- forms of line
@@ -39,28 +39,28 @@ class Tables(Combinations):
         """`Computing costs for L`; L is empty (NONE) before 10."""
         self.headed = self.headed or not (self.began or self.rows)
         self.headless = not self.headed
-        self.at = (layer, layer, NONE)
-        self.began, self.open, self.told, self._set = True, False, False, None
+        self.costing, self.at = layer, (NONE, NONE)
+        self.began, self.open, self._set = True, False, None
 
     def combination(self, format_: int, line: int) -> None:
         """`Autotuning format combination: F`."""
-        costs = self.at[0]
-        self.at = (costs, costs, format_)
-        self.began, self.told, self._set = True, False, None
+        self.at = (NONE, format_)
+        self.began, self._set = True, None
         self.begin(line)
+        self.rows[LAYER - STRIDE] = self.costing
 
     def reformat(self) -> None:
         """`Autotuning Reformat`: what follows is no layer of the network."""
-        self.at = (self.at[0], IGNORED, NONE)
-        self.began, self.open, self.told, self._set = True, False, False, None
+        self.at = (IGNORED, NONE)
+        self.began, self.open, self._set = True, False, None
 
     def timing_runner(self, layer: int, runner: int, line: int) -> None:
         """`Timing Runner: L (R)`; IGNORED for a reformat."""
-        self.began, self.told, self._set = True, True, None
+        self.began, self._set = True, None
         if runner != self.runner[-1]:
             self.stretch.append(self.cursor)
             self.runner.append(runner)
-        costs, known, format_ = self.at
+        known, format_ = self.at
         if layer != known:
             if self.open and self.rows[START - STRIDE] == self.cursor:  # the combination's own line comes before its layer's name
                 self.rows[LAYER - STRIDE] = layer
@@ -68,7 +68,9 @@ class Tables(Combinations):
                 self.open = False
                 if known != NONE:  # lines between two layers are missing
                     format_ = NONE
-            self.at = (costs if costs == layer or layer == IGNORED else NONE, layer, format_)
+            self.at = (layer, format_)
+            if layer not in (self.costing, IGNORED):
+                self.costing = NONE
         if not self.open:
             self.begin(line)
 
@@ -115,6 +117,8 @@ class Tables(Combinations):
         """The next `count` entries of the columns were timed for the layer and runner at hand."""
         if not self.open:
             self.begin(line)
+        elif self.nameless:
+            self.rows[LAYER - STRIDE] = NONE
         self.cursor += count
 
     def fastest(self, layer: int) -> None:
@@ -122,13 +126,16 @@ class Tables(Combinations):
 
         Where the runner's line names another layer, lines between the two are missing, and the tactics are nobody's.
         """
-        known = self.at[1]
+        known, format_ = self.at
         if layer == known:
             return
-        self.damaged.update(number for number in (known, layer) if known != NONE and number < IGNORED)
-        self.at = (self.at[0], NONE if self.told else layer, self.at[2])
+        if known != NONE or NONE in self.damaged:
+            self.damaged.update(number for number in (known, layer) if number < IGNORED)
+        if known != NONE:
+            layer = NONE
+        self.at = (layer, format_)
         if self.open:
-            self.rows[LAYER - STRIDE] = self.at[1]
+            self.rows[LAYER - STRIDE] = layer
 
     def chose(self, id_: str, line: int) -> None:
         """`Chose Runner Type: R Tactic: T`: closes the combination."""
@@ -143,37 +150,37 @@ class Tables(Combinations):
         """The open combination chose this tactic."""
         self.rows[WINNER - STRIDE] = winner
         self.rows[CHOSEN - STRIDE] = 1
-        self.open = self.told = False
-        self.at = (self.at[0], self.at[0], NONE)
+        self.open = False
+        self.at = (NONE, NONE)
 
     def doubt(self) -> None:
         """A line of the layer at hand could not be read: it may have timed a tactic."""
-        if self.at[1] < IGNORED:
-            self.damaged.add(self.at[1])
+        if self.at[0] != IGNORED:
+            self.damaged.add(self.at[0])
 
     def skip(self) -> None:
         """A tactic of the layer at hand was skipped for memory or by an exception."""
-        name = self.layers.names[self.at[1]] if self.at[1] < IGNORED else ""
+        name = self.layers.names[self.at[0]] if self.at[0] < IGNORED else ""
         self.skipped[name] = self.skipped.get(name, 0) + 1
 
     # ---- the inside
 
     def begin(self, line: int) -> None:
         """A combination of the layer and format at hand begins."""
-        self.rows.extend((self.at[1], self.at[2], self.cursor, line, 0, 0))
+        self.rows.extend((*self.at, self.cursor, line, 0, 0))
         self.open = True
 
     @property
     def open_layer(self) -> str | None:
         """The layer that is being timed."""
-        return self.layers.names[self.at[1]] if self.open and self.at[1] < IGNORED else None
+        return self.layers.names[self.at[0]] if self.open and self.at[0] < IGNORED else None
 
     @property
     def ignoring(self) -> bool:
         """Whether the table at hand is a reformat's."""
-        return self.at[1] == IGNORED
+        return self.at[0] == IGNORED
 
     @property
     def nameless(self) -> bool:
         """Whether the table at hand still lacks its layer's name."""
-        return self.at[1] == NONE
+        return self.at[0] == NONE
