@@ -192,16 +192,16 @@ class Combinations:
         return found - {NONE, IGNORED}
 
     def unname_mixed(self) -> None:
-        """Where names were given by order and one is missing, none of that runner's tactics is sure of its own."""
+        """Where names were given by order and one or a whole line is missing, none of that runner's tactics is sure of its own."""
         if not self.by_order:
             return
         starts = self.rows[START::STRIDE]
         for begin, end in pairwise(sorted({*self.stretch, *starts, self.cursor})):
             numbers = self.kernel[begin:end]
-            if min(numbers) < 0 <= max(numbers):
+            layer = self.rows[(bisect_right(starts, begin) - 1) * STRIDE + LAYER]
+            if min(numbers) < 0 <= max(numbers) or layer in self.damaged:
                 self.kernel[begin:end] = array("i", [-1]) * len(numbers)
-                row = bisect_right(starts, begin) - 1
-                self.damaged.add(self.rows[row * STRIDE + LAYER])
+                self.damaged.add(layer)
 
     def combinations(self) -> Iterator[Combination]:
         """Every table in full, those of reformats apart."""

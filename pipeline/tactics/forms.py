@@ -61,6 +61,14 @@ FORMS: tuple[Form, ...] = (
         Level.DOCUMENTED,
         True,
     ),
+    # what people leave out
+    Form(
+        "gap",
+        "",
+        "",
+        r"\W*(?:\.\.\.|…)\W*$|\W*\d* ?lines? (?:omitted|skipped|hidden|left out|truncated)\W*$|\W*(?:snip|cut|output (?:omitted|truncated))\W*$",
+        level=Level.SAID,
+    ),
     # autotuning
     Form("costs", "=", "Computing costs for", r"={9,} Computing costs for ?(?P<layer>.*)", verbose=True),
     Form("combination", "*", "Autotuning format", r"\*{9,} Autotuning format combination: ?(?P<format>.*?) ?\*{9,}$", verbose=True),

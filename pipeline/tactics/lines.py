@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from pipeline.tactics.builds import Message
-from pipeline.tactics.folding import Folding, columns, starts
+from pipeline.tactics.folding import UNSURE, Folding, columns, starts
 from pipeline.tactics.prefixes import EMBEDDED, Head, head
 from pipeline.tactics.sparsity import Widths
 
@@ -47,14 +47,19 @@ class _Pending(msgspec.Struct):
     line: int
     raw: str
     head: Head
-    tail: int
-    """Length of its last physical line."""
+    last: str
+    """Its last physical line."""
     whole: bool
     sparsity: bool
     joined: bool = False
     followers: list[str] = []
     full: int = 0
     """Length of its first physical line with the blanks at its end."""
+
+    @property
+    def tail(self) -> int:
+        """Length of its last physical line."""
+        return columns(self.last)
 
 
 class Joiner:
@@ -129,7 +134,7 @@ class Joiner:
         raw = piece.rstrip()
         if self.cut:  # the last character may be a blank
             whole = whole and len(raw) not in (self.cut, self.cut - 1)
-        self._pending = _Pending(number, raw, found, columns(raw), whole, _SPARSITY in raw[found.end : found.end + 16], full=len(piece))
+        self._pending = _Pending(number, raw, found, raw, whole, _SPARSITY in raw[found.end : found.end + 16], full=len(piece))
 
     def _continues(self, piece: str, found: Head) -> bool:
         """Whether a physical line may continue the pending message."""
@@ -152,8 +157,9 @@ class Joiner:
         assert pending is not None
         if self.width:
             body = piece.rstrip()
-            pending.raw += " " * (self.width - pending.tail) + self.seam + body
-            pending.tail, pending.joined = columns(body), True
+            blank = " " if "\0" not in pending.last else UNSURE
+            pending.raw += blank * (self.width - pending.tail) + self.seam + body
+            pending.last, pending.joined = body, True
         else:
             pending.followers.append(piece)
         pending.whole = ended

@@ -159,6 +159,10 @@ class Stream:
         """Its formats are not known, but those of the last one end here."""
         self._tuning().combination(NONE, message.line)
 
+    def gap(self, match: re.Match[str], message: Message) -> None:
+        """Somebody left lines out."""
+        self.build.tables.gap()
+
     def reformat(self, match: re.Match[str], message: Message) -> None:
         self._tuning().reformat()
 
@@ -206,8 +210,10 @@ class Stream:
         self._tuning().skip()
 
     def set_name(self, match: re.Match[str], message: Message) -> None:
-        tables = self._tuning()
-        if is_damaged(match["layer"]):
+        tables, layer = self._tuning(), match["layer"]
+        if not tables.nameless and tables.layers.numbers.get(layer) != tables.at[0]:
+            tables.named(tables.layers.numbers.get(layer, IGNORED))
+        if is_damaged(layer):
             tables.doubt()
         elif message.whole and (name := kernel_name(match["name"])):
             tables.set_name(name, match["id"].lower() if match["id"] else None)
@@ -217,12 +223,10 @@ class Stream:
         tables, layer = self.build.tables, match["layer"]
         if not layer or self.build.closed:
             return
-        if layer in tables.layers.numbers or (message.severity and tables.nameless):
-            tables.fastest(self._layer(tables, layer, message))
-        elif REFORMAT.match(layer):
-            tables.fastest(IGNORED)
-        else:
-            tables.doubt()
+        if layer in tables.layers.numbers or (message.severity and tables.nameless and not REFORMAT.match(layer)):
+            tables.named(self._layer(tables, layer, message))
+        elif not tables.nameless or REFORMAT.match(layer):
+            tables.named(IGNORED)
 
     def chose(self, match: re.Match[str], message: Message) -> None:
         if not self.build.closed and message.whole:
@@ -299,6 +303,7 @@ HANDLERS: dict[str, Callable[[Stream, re.Match[str], Message], None]] = {
     "costs": Stream.costs,
     "combination": Stream.combination,
     "combination-cut": Stream.combination_cut,
+    "gap": Stream.gap,
     "reformat": Stream.reformat,
     "runner": Stream.runner,
     "runner-cut": Stream.runner_cut,

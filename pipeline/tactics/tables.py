@@ -121,10 +121,13 @@ class Tables(Combinations):
             self.rows[LAYER - STRIDE] = NONE
         self.cursor += count
 
-    def fastest(self, layer: int) -> None:
-        """`L (R) profiling completed ... Fastest Tactic`: names the layer of tables whose runner line is missing.
+    def named(self, layer: int) -> None:
+        """`L (R) profiling completed ...` or `L Set Tactic Name: ...`: names the layer of tables whose runner line is missing.
 
         Where the runner's line names another layer, lines between the two are missing, and the tactics are nobody's.
+
+        Args:
+            layer: IGNORED for any that was not named before.
         """
         known, format_ = self.at
         if layer == known:
@@ -152,6 +155,11 @@ class Tables(Combinations):
         self.rows[CHOSEN - STRIDE] = 1
         self.open = False
         self.at = (NONE, NONE)
+
+    def gap(self) -> None:
+        """Lines are missing here."""
+        self.doubt()
+        self.at, self.open, self._set = (NONE, NONE), False, None
 
     def doubt(self) -> None:
         """A line of the layer at hand could not be read: it may have timed a tactic."""

@@ -124,7 +124,7 @@ def middle_dots(rng, lines):
 
 def _column(rng, lines):
     """A column at which some line is longer, and the prefix of most is not."""
-    return rng.randrange(60, max(61, min(240, max(map(len, lines)) + 10)))
+    return rng.randrange(60, max(61, min(240, max(map(len, lines), default=0) + 10)))
 
 
 def omit_middle(rng, lines):
