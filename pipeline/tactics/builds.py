@@ -85,6 +85,8 @@ class BuildLog(msgspec.Struct):
     lists: list[RawList] = []
     tables: Tables = msgspec.field(default_factory=Tables)
     dump: list[DumpLayer] = []
+    dump_alone: bool = False
+    """Whether the dump stands where neither a summary nor a closing line stood before it: lines between it and the tables are missing."""
     truncated: list[Truncated] = []
     conflicts: list[Conflict] = []
     """Found while the log was read."""
@@ -99,8 +101,7 @@ class BuildLog(msgspec.Struct):
     def tables_ended(self) -> bool:
         """Whether something stands behind the timing tables that is printed when all layers were timed."""
         last = max([*self.tables.line[-1:], *self.tables.rows[LINE - STRIDE :][:1]], default=0)
-        behind = [*(raw.line for raw in self.lists), *(layer.line or 0 for layer in self.dump)]
-        return self.closed or max(behind, default=0) > last
+        return any(raw.line > last for raw in self.lists) or (self.closed and not self.dump_alone)
 
     def layer_names(self) -> set[str]:
         """Every engine layer that this build's own log or layer info names."""

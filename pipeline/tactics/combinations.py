@@ -206,7 +206,7 @@ class Combinations:
     def combinations(self) -> Iterator[Combination]:
         """Every table in full, those of reformats apart."""
         for row, layer in enumerate(self.rows[LAYER::STRIDE]):
-            if layer == IGNORED:
+            if layer == IGNORED or (layer == NONE and not len(self.span(row))):
                 continue
             yield Combination(
                 layer=None if layer == NONE else self.layers.names[layer],

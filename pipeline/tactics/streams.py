@@ -161,7 +161,7 @@ class Stream:
 
     def gap(self, match: re.Match[str], message: Message) -> None:
         """Somebody left lines out."""
-        self.build.tables.gap()
+        self.build.tables.gap(message.line)
 
     def reformat(self, match: re.Match[str], message: Message) -> None:
         self._tuning().reformat()
@@ -179,6 +179,7 @@ class Stream:
         """What follows is of some other layer than what stands before."""
         tables = self._tuning()
         tables.timing_runner(self._layer(tables, message.text[match.end() :] + CUT[0], message), tables.runners.number(""), message.line)
+        tables.doubt()
 
     def _layer(self, tables: Tables, name: str, message: Message) -> int:
         """The number of a layer's name; a damaged one is no name."""
@@ -280,13 +281,17 @@ class Stream:
         if self._is_no_name(match["name"], message) or _OTHER_LAYER.search(match["io"]):
             return
         layer = DumpLayer(match["name"], message.line, self.source, match["type"], None, match["id"].lower(), formats=match["io"])
-        self.build.dump.append(layer)
-        self._keep()
+        self._dumped(layer)
 
     def dump_10_layer(self, match: re.Match[str], message: Message) -> None:
         if self._is_no_name(match["name"], message) or _OTHER_LAYER.search(match["rest"]):
             return
-        self.build.dump.append(dump_10_layer(match["name"], match["type"], match["rest"], message.line, self.source))
+        self._dumped(dump_10_layer(match["name"], match["type"], match["rest"], message.line, self.source))
+
+    def _dumped(self, layer: DumpLayer) -> None:
+        build = self.build
+        build.dump_alone = build.dump_alone or not (build.dump or build.closed or build.lists)
+        build.dump.append(layer)
         self._keep()
 
 

@@ -156,10 +156,12 @@ class Tables(Combinations):
         self.open = False
         self.at = (NONE, NONE)
 
-    def gap(self) -> None:
-        """Lines are missing here."""
-        self.doubt()
-        self.at, self.open, self._set = (NONE, NONE), False, None
+    def gap(self, line: int) -> None:
+        """Lines are missing here: what stands before and behind a table without a layer may have had more."""
+        self.at, self._set = (NONE, NONE), None
+        if self.began:
+            self.begin(line)
+            self.open = False
 
     def doubt(self) -> None:
         """A line of the layer at hand could not be read: it may have timed a tactic."""
