@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from pipeline.tactics.forms import find_form
+from pipeline.tactics.forms import FREE_FORMS, find_form
 from pipeline.tactics.names import open_brackets
 from pipeline.tactics.prefixes import head
 
-_BEGINNINGS = re.compile(
-    r"&&&& |Layer\(\w+\): |Name: (?:.*, LayerType: |[^,]*$)|Tactic Name: (?!.* Tactic: \S+$)|[*=>-]{9,} [A-Z]|\(Sparsity\)"
-)
+_BEGINNINGS = re.compile(r"&&&& |Layer\(\w+\): |Name: .*, LayerType: ")
 """Beginnings of messages, whose form shows only further on."""
+_CUT_BEGINNINGS = re.compile(r"Name: [^,]*$|Tactic Name: |[*=>-]{9,} [A-Z]|\(Sparsity\)")
+"""The same where lines are cut."""
 _LONG = ("Tact", "Layer(", "Name: ", *(character * 9 for character in "*=>-"))
 """Beginnings of messages that have a form unless they were cut."""
 _BROKEN_FORMS = ("combination-cut", "runner-cut")
@@ -58,7 +58,7 @@ def _cut(lines: list[str]) -> int | None:
     column = max(map(len, lines), default=0)
     full = [i for i, line in enumerate(lines) if len(line) == column]
     broken = [i for i in full if _breaks_off(lines[i])]
-    answered = sum(begins(line) for i in broken for line in lines[i + 1 : i + 2])
+    answered = sum(begins(line, cut=True) for i in broken for line in lines[i + 1 : i + 2])
     return column if len(full) > 1 and 2 * answered > len(broken) else None
 
 
@@ -103,7 +103,7 @@ def _going_on(lines: list[str]) -> Iterator[int]:
         found = head(following)
         if found.severity or found.process:
             prefix = following[: found.end]
-        elif not starts(following[found.end :].lstrip()):
+        elif not starts(following[found.end :].lstrip(), behind_prefix=prefix is not None and not found.end):
             yield i
 
 
@@ -125,12 +125,21 @@ def columns(text: str) -> int:
 _BOLD = re.compile(r"^\*\*(?!\*)|(?<!\*)\*\*$")
 
 
-def starts(text: str) -> bool:
-    """Whether a text without prefix begins a message of its own."""
-    return _BEGINNINGS.match(text) is not None or find_form(text) is not None
+def starts(text: str, *, behind_prefix: bool = False) -> bool:
+    """Whether a text without prefix begins a message of its own.
+
+    Args:
+        text: Without the blanks before it.
+        behind_prefix: Whether the line before has a prefix: then a message that begins with some name would have one too.
+    """
+    if _BEGINNINGS.match(text):
+        return True
+    found = find_form(text)
+    return found is not None and not (behind_prefix and found[0] in FREE_FORMS)
 
 
-def begins(line: str) -> bool:
-    """Whether a physical line begins a message: by its prefix, or by its form."""
+def begins(line: str, *, cut: bool = False) -> bool:
+    """Whether a physical line begins a message: by its prefix, or by its form, of which the end may be cut off."""
     found = head(line)
-    return bool(found.severity or found.process) or starts(line[found.end :].lstrip())
+    text = line[found.end :].lstrip()
+    return bool(found.severity or found.process) or starts(text) or (cut and _CUT_BEGINNINGS.match(text) is not None)

@@ -146,6 +146,8 @@ FORMS: tuple[Form, ...] = (
 
 
 COMPILED: dict[str, re.Pattern[str]] = {form.name: re.compile(form.pattern, re.DOTALL) for form in FORMS}
+FREE_FORMS = frozenset(("set-name", "fastest", "skip-tactic", "no-tactics"))
+"""Begin with any text, such as a layer's name; printed with a prefix wherever other messages are."""
 TIMED = "Tact"
 """What stands in a line that times a tactic, at the beginning of most."""
 LONGEST = 100

@@ -145,7 +145,7 @@ class Joiner:
             or not piece.strip()
             or found.severity
             or found.process
-            or starts(piece[found.end :].lstrip())
+            or starts(piece[found.end :].lstrip(), behind_prefix=pending.head.end > 0 and not found.end)
         ):
             return False
         if self.width:

@@ -12,7 +12,8 @@ _MARKS = re.compile(r"[()\[\]{}]|, ?|\.\.\.")
 _PREFIX = re.compile(
     r"\d\d:\d\d:\d\d|\[TensorRT\] |\[TRT\]|\[[VXIWEF]\] |\.cc:\d+\]|\[Torch-TensorRT|:onnxruntime:|\b(?:DEBUG|INFO|WARNING|ERROR): \["
 )
-_BETWEEN = re.compile(r"Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: |\(Cask\w+|: ")
+_BETWEEN = re.compile(r"Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: ")
+_WITHIN = re.compile(r"\(Cask\w+|: ")
 _SENTENCE = re.compile(r"\(Sparsity\)|(?:^| )[a-z]+ [a-z]+ [a-z]+|[a-z]\w+ in [\d.]+ sec|\] -> ")
 """Of a message that was torn into the line."""
 _OPEN_END = (" +", " |", " ||", "/", ".", "(", "[", ",")
@@ -136,10 +137,15 @@ def is_damaged(name: str) -> bool:
     were torn into one, words of a message, a ruled line of the timing tables, an operator without its right side, or dots
     that stand for what was left out (only a region's name has its own).
     """
-    if "\ufffd" in name or "\0" in name or name.endswith(_OPEN_END) or any(rule in name for rule in _RULES):
+    if is_torn(name) or name.endswith(_OPEN_END):
         return True
     if ("..." in name or "…" in name) and name.count("...") + 2 * name.count("…") > name.count("ForeignNode["):
         return True
-    if " " in name and _SENTENCE.search(name):
+    return (" " in name and _SENTENCE.search(name) is not None) or ((":" in name or "(Cask" in name) and _WITHIN.search(name) is not None)
+
+
+def is_torn(text: str) -> bool:
+    """Whether a text holds what is in no message: invalid characters, or what only stands where two lines were torn into one."""
+    if "\ufffd" in text or "\0" in text or text.endswith(CUT) or any(rule in text for rule in _RULES):
         return True
-    return bool(((":" in name or "(Cask" in name) and _BETWEEN.search(name)) or ((name.count(":") > 1 or "[" in name) and _PREFIX.search(name)))
+    return bool((":" in text and _BETWEEN.search(text)) or ((text.count(":") > 1 or "[" in text) and _PREFIX.search(text)))

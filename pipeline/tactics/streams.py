@@ -10,7 +10,7 @@ from pipeline.records.tactics import Truncated
 from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, Verdict, dump_10_layer, is_wait, kernel_name, version_of
 from pipeline.tactics.combinations import IGNORED, NONE
 from pipeline.tactics.forms import LONGEST, TIMED, VERBOSE_FORMS, find_form
-from pipeline.tactics.names import CUT, is_damaged
+from pipeline.tactics.names import CUT, is_damaged, is_torn
 from pipeline.tactics.overlap import Runs
 from pipeline.tactics.sparsity import RawList
 from pipeline.tactics.tables import REFORMAT, Tables
@@ -24,7 +24,7 @@ def _may_time(message: Message) -> bool:
     """Whether a message without form may be what is left of one that timed a tactic, or hold such a one."""
     if message.text.startswith("Skipping ") or (message.text.startswith("Fastest ") and len(message.text) <= LONGEST):
         return False
-    return not message.whole or TIMED in message.text or is_damaged(message.text)
+    return not message.whole or TIMED in message.text or is_torn(message.text)
 
 
 class Stream:
