@@ -66,7 +66,7 @@ FORMS: tuple[Form, ...] = (
         "gap",
         "",
         "",
-        r"\W*(?:\.\.\.|…)\W*$|\W*\d* ?lines? (?:omitted|skipped|hidden|left out|truncated)\W*$|\W*(?:snip|cut|output (?:omitted|truncated))\W*$",
+        r"\W*(?:\.\.\.|…|(?:\d* ?lines?|output) (?:omitted|skipped|hidden|left out|truncated)|snip|cut)\W*$",
         level=Level.SAID,
     ),
     # autotuning

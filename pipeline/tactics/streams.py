@@ -15,6 +15,8 @@ from pipeline.tactics.overlap import Runs
 from pipeline.tactics.sparsity import RawList
 from pipeline.tactics.tables import REFORMAT, Tables
 
+_END_OF_TIMED = re.compile(r"[0-9a-fx]*(?: ?T?i?m?e?:? ?)?\d*\.?\d+")
+"""What a line that times a tactic leaves where its beginning is lost."""
 _OTHER_LAYER = re.compile(r"LayerType: |Layer\(\w+\): ")
 """In the description of a layer: the line of another one was printed within it."""
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{0,18})?")
@@ -24,7 +26,7 @@ def _may_time(message: Message) -> bool:
     """Whether a message without form may be what is left of one that timed a tactic, or hold such a one."""
     if message.text.startswith("Skipping ") or (message.text.startswith("Fastest ") and len(message.text) <= LONGEST):
         return False
-    return not message.whole or TIMED in message.text or is_torn(message.text)
+    return not message.whole or TIMED in message.text or is_torn(message.text) or _END_OF_TIMED.fullmatch(message.text) is not None
 
 
 class Stream:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import itertools
 
 
 def _some(rng, lines, share=40):
@@ -147,9 +146,22 @@ def shuffle_near(rng, lines):
 
 def foreign_lines(rng, lines):
     """Another program prints between them."""
-    words = ["Epoch 3: 12%|#  | 3/25 [00:01<00:09]", "", "conv1, conv2", "a + b, c || d", "WARNING: something, else", "}", "...", "INFO: done"]
+    words = [
+        "Epoch 3: 12%|#  | 3/25 [00:01<00:09]",
+        "",
+        "Saving, please wait",
+        "Using device: cuda:0",
+        "WARNING: something, else",
+        "}",
+        "...",
+        "INFO: done",
+    ]
     at = sorted(rng.randrange(len(lines) + 1) for _ in range(1 + rng.randrange(5)))
-    return [line for i in range(len(lines) + 1) for line in [*[rng.choice(words)] * (bisect.bisect(at, i) - bisect.bisect_left(at, i)), *lines[i : i + 1]]]
+    return [
+        line
+        for i in range(len(lines) + 1)
+        for line in [*[rng.choice(words)] * (bisect.bisect(at, i) - bisect.bisect_left(at, i)), *lines[i : i + 1]]
+    ]
 
 
 DAMAGES = {
@@ -174,4 +186,5 @@ DAMAGES = {
     "shuffle-near": shuffle_near,
     "foreign-lines": foreign_lines,
 }
-PAIRS = list(itertools.product(DAMAGES, DAMAGES))
+FOLDS = {"column-cut", "wrap", "dots", "middle-dots"}
+"""Done to all lines."""
