@@ -10,9 +10,9 @@ import msgspec
 from pipeline.records.tactics import Conflict, Truncated
 from pipeline.tactics.combinations import LINE, STRIDE
 from pipeline.tactics.facts import Facts
-from pipeline.tactics.names import is_damaged
+from pipeline.tactics.names import Known, is_damaged
 from pipeline.tactics.prefixes import Severity
-from pipeline.tactics.sparsity import Known, RawList
+from pipeline.tactics.raw_lists import RawList
 from pipeline.tactics.tables import Tables
 
 Verdict = Literal["passed", "failed"]
@@ -117,7 +117,7 @@ class BuildLog(msgspec.Struct):
         timed = self.tables.layer_names(timed=True)
         known = Known({layer.name for layer in [*self.dump, *self.layer_info]} | timed | self.listed | set(self.profile_ms))
         for name in self.tables.layer_names() - known.names:
-            if known.longer(name):
+            if known.is_beginning(name):
                 self.tables.beginnings.add(name)
         return [Truncated(source=self.source, line=None, text=name) for name in sorted(self.tables.beginnings)]
 

@@ -21,7 +21,7 @@ from pipeline.tactics.lines import TORN_SIGNS, torn
 from pipeline.tactics.lookup import NEW, ROWS_TOGETHER, Lookup
 from pipeline.tactics.names import is_damaged
 from pipeline.tactics.prefixes import head
-from pipeline.tactics.sparsity import CUT_FROM_LINES, Widths
+from pipeline.tactics.raw_lists import CUT_FROM_LINES, Widths
 from pipeline.tactics.tables import Tables
 from pipeline.tactics.timed import CHOSE, DASHES, EQUALS, FASTEST, NOTHING, SLOW, STARS, TACTIC, TIME, Timed, decode, named_before
 from pipeline.tactics.walk import Walk

@@ -10,7 +10,7 @@ import msgspec
 from pipeline.tactics.builds import Message
 from pipeline.tactics.folding import UNSURE, Folding, columns, starts
 from pipeline.tactics.prefixes import EMBEDDED, Head, head
-from pipeline.tactics.sparsity import Widths
+from pipeline.tactics.raw_lists import Widths
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_])")
 _TRITON = re.compile(r":\d+\] $")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -149,3 +151,22 @@ def is_torn(text: str) -> bool:
     if "\ufffd" in text or "\0" in text or text.endswith(CUT) or any(rule in text for rule in _RULES):
         return True
     return bool((":" in text and _BETWEEN.search(text)) or ((text.count(":") > 1 or "[" in text) and _PREFIX.search(text)))
+
+
+class Known:
+    """Names of layers, in which beginnings are found."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = frozenset(names)
+        self._sorted = sorted(self.names)
+
+    def longer(self, name: str) -> Iterator[str]:
+        """The names that begin with this one and go on."""
+        for at in range(bisect_right(self._sorted, name), len(self._sorted)):
+            if not self._sorted[at].startswith(name):
+                return
+            yield self._sorted[at]
+
+    def is_beginning(self, name: str) -> bool:
+        """Whether one of the names begins with this one and goes on."""
+        return next(self.longer(name), None) is not None

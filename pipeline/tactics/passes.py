@@ -9,7 +9,8 @@ import msgspec
 from pipeline.records.rung import Rung
 from pipeline.records.tactics import Conflict, Truncated
 from pipeline.tactics.names import profile_of
-from pipeline.tactics.sparsity import Listed, Pair, agrees
+from pipeline.tactics.settle import agrees
+from pipeline.tactics.sparsity import Listed, Pair
 
 MAX_COMPARED = 64
 """Passes that one pass is compared with: no build prints so many that overlap, and a damaged file must not cost their square."""

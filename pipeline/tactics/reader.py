@@ -17,7 +17,9 @@ from pipeline.tactics.judge import judge, sparsity_of
 from pipeline.tactics.lines import Joiner, plain
 from pipeline.tactics.passes import summarise
 from pipeline.tactics.plans import read_plan
-from pipeline.tactics.sparsity import Widths, pair_up, read_lists, settle_lists
+from pipeline.tactics.raw_lists import Widths
+from pipeline.tactics.settle import settle_lists
+from pipeline.tactics.sparsity import pair_up, read_lists
 from pipeline.tactics.streams import Stream
 from pipeline.tactics.tables import Tables
 

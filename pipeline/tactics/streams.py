@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import cast
 
 from pipeline.records.tactics import Truncated
-from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, Verdict, dump_10_layer, is_wait, kernel_name, version_of
-from pipeline.tactics.combinations import IGNORED, NONE
+from pipeline.tactics import tuning
+from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, Verdict, dump_10_layer, is_wait, version_of
+from pipeline.tactics.combinations import NONE
 from pipeline.tactics.forms import LONGEST, TIMED, VERBOSE_FORMS, find_form
-from pipeline.tactics.names import CUT, is_damaged, is_torn
+from pipeline.tactics.names import is_damaged, is_torn
 from pipeline.tactics.overlap import Runs
-from pipeline.tactics.sparsity import RawList
-from pipeline.tactics.tables import REFORMAT, Tables
+from pipeline.tactics.raw_lists import RawList
+from pipeline.tactics.tables import Tables
 
 _END_OF_TIMED = re.compile(r"[0-9a-fx]*(?: ?T?i?m?e?:? ?)?\d*\.?\d+")
 """What a line that times a tactic leaves where its beginning is lost."""
@@ -51,14 +52,14 @@ class Stream:
     def finish(self) -> None:
         """The end of the stream."""
         if self.build.is_build or self.build.loads_plan:
-            self._keep()
+            self.keep()
         self.runs.finish()
 
-    def _tuning(self) -> Tables:
+    def tuning(self) -> Tables:
         """The tables that a timing line belongs to: after a closing line it begins another build."""
         if self.build.closed:
             self._start()
-        self._keep()
+        self.keep()
         tables = self.build.tables
         tables.headless = tables.headless or self._messages == 1
         return tables
@@ -67,7 +68,8 @@ class Stream:
         """The tables of the build at hand, once timing lines of it were seen; None where the next one would begin a build."""
         return None if self.build.closed or not self.build.tables.began else self.build.tables
 
-    def _keep(self) -> None:
+    def keep(self) -> None:
+        """Count the build at hand among those of the file."""
         if not any(build is self.build for build in self.builds):
             self.builds.append(self.build)
 
@@ -107,14 +109,14 @@ class Stream:
         build.tensorrt = version_of(match["version"]) if match["version"] else None
         build.command_line = message.line
         build.loads_plan = "--loadEngine" in build.command
-        self._keep()
+        self.keep()
         self.runs.banner(build, message.line)
 
     def verdict(self, match: re.Match[str], message: Message) -> None:
         result: Verdict = "failed" if match["word"] == "FAILED" else "passed"
         following = self.runs.verdict(self.build, (match["command"] or "").strip(), result, message.line)
         if following is self.build:
-            self._keep()
+            self.keep()
         else:
             self.build, self._profile_columns = following, 0
 
@@ -122,7 +124,7 @@ class Stream:
         self.runs.closing(message.text)
         if not self.build.loads_plan:
             self.build.close()
-            self._keep()
+            self.keep()
 
     def failed(self, match: re.Match[str], message: Message) -> None:
         self.build.result = "failed"
@@ -134,7 +136,7 @@ class Stream:
     def option_sparsity(self, match: re.Match[str], message: Message) -> None:
         if not self.build.loads_plan:  # where a plan is loaded, the line tells the option's default
             self.build.sparsity = cast(Mode, match["mode"].lower())
-            self._keep()
+            self.keep()
 
     def sparsity(self, match: re.Match[str], message: Message) -> None:
         raw = RawList(self.source, message.line, message.text, message.width, message.whole, message.followers, full=message.full)
@@ -146,103 +148,21 @@ class Stream:
         raw.region = open_layer if open_layer and "ForeignNode" in open_layer else None
         self.build.lists.append(raw)
         self.build.info = True
-        self._keep()
+        self.keep()
         self.runs.listed(self.build)
 
-    def costs(self, match: re.Match[str], message: Message) -> None:
-        tables = self._tuning()
-        tables.costs(self._layer(tables, match["layer"].strip(), message))
-
-    def combination(self, match: re.Match[str], message: Message) -> None:
-        tables = self._tuning()
-        tables.combination(tables.formats.number(match["format"]), message.line)
-
-    def combination_cut(self, match: re.Match[str], message: Message) -> None:
-        """Its formats are not known, but those of the last one end here."""
-        self._tuning().combination(NONE, message.line)
-
-    def gap(self, match: re.Match[str], message: Message) -> None:
-        """Somebody left lines out."""
-        self.build.tables.gap(message.line)
-
-    def reformat(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().reformat()
-
-    def runner(self, match: re.Match[str], message: Message) -> None:
-        tables = self._tuning()
-        layer, runner = match["layer"], match["runner"]
-        ignored = REFORMAT.match(layer) or REFORMAT.match(runner)
-        if ignored:
-            tables.timing_runner(IGNORED, 0, message.line)
-        else:
-            tables.timing_runner(self._layer(tables, layer, message), tables.runners.number(runner), message.line)
-
-    def runner_cut(self, match: re.Match[str], message: Message) -> None:
-        """What follows is of some other layer than what stands before."""
-        tables = self._tuning()
-        tables.timing_runner(self._layer(tables, message.text[match.end() :] + CUT[0], message), tables.runners.number(""), message.line)
-        tables.doubt()
-
-    def _layer(self, tables: Tables, name: str, message: Message) -> int:
+    def layer_number(self, name: str, message: Message) -> int:
         """The number of a layer's name; a damaged one is no name."""
-        if not name or self._is_no_name(name, message):
+        if not name or self.is_no_name(name, message):
             return NONE
-        return tables.layers.number(name)
+        return self.build.tables.layers.number(name)
 
-    def _is_no_name(self, name: str, message: Message) -> bool:
+    def is_no_name(self, name: str, message: Message) -> bool:
         """Whether a name is damaged, and therefore only shown as truncated."""
         if message.whole and not is_damaged(name):
             return False
         self.build.truncated.append(Truncated(source=self.source, line=message.line, text=name))
         return True
-
-    def tactic_named(self, match: re.Match[str], message: Message) -> None:
-        self._timed(kernel_name(match["name"]), match, message)
-
-    def tactic(self, match: re.Match[str], message: Message) -> None:
-        self._timed(None, match, message)
-
-    def _timed(self, name: str | None, match: re.Match[str], message: Message) -> None:
-        tables = self._tuning()
-        if not message.whole:  # digits of the time may be missing
-            tables.doubt()
-        else:
-            tables.timed(name, match["id"].lower(), float(match["ms"]), message.line)
-
-    def tactic_skipped(self, match: re.Match[str], message: Message) -> None:
-        self._tuning().skip()
-
-    def set_name(self, match: re.Match[str], message: Message) -> None:
-        tables, layer = self._tuning(), match["layer"]
-        if not tables.nameless and tables.layers.numbers.get(layer) != tables.at[0]:
-            tables.named(tables.layers.numbers.get(layer, IGNORED))
-        if is_damaged(layer):
-            tables.doubt()
-        elif message.whole and (name := kernel_name(match["name"])):
-            tables.set_name(name, match["id"].lower() if match["id"] else None)
-
-    def fastest(self, match: re.Match[str], message: Message) -> None:
-        """It begins with a name: without a prefix before it, nothing tells whether the name is whole."""
-        tables, layer = self.build.tables, match["layer"]
-        if not layer or self.build.closed:
-            return
-        if layer in tables.layers.numbers or (message.severity and tables.nameless and not REFORMAT.match(layer)):
-            tables.named(self._layer(tables, layer, message))
-        elif not tables.nameless or REFORMAT.match(layer):
-            tables.named(IGNORED)
-
-    def chose(self, match: re.Match[str], message: Message) -> None:
-        if not self.build.closed and message.whole:
-            self.build.tables.chose(match["id"].lower(), message.line)
-            self._keep()
-
-    def skip_tactic(self, match: re.Match[str], message: Message) -> None:
-        if not self.build.tables.skip_told:
-            self.build.tables.skip()
-
-    def device_request(self, match: re.Match[str], message: Message) -> None:
-        self.build.tables.skip()
-        self.build.tables.skip_told = True
 
     def calibration(self, match: re.Match[str], message: Message) -> None:
         self.build.calibrated()
@@ -272,21 +192,21 @@ class Stream:
             return False
         if words[0] == "Total":
             self._profile_columns = 0
-        elif not is_wait(words[0]) and not self._is_no_name(words[0], message):
+        elif not is_wait(words[0]) and not self.is_no_name(words[0], message):
             self.build.profile_ms[words[0]] = float(words[2])
         return True
 
     def dump_8(self, match: re.Match[str], message: Message) -> None:
-        self._keep()
+        self.keep()
 
     def dump_8_layer(self, match: re.Match[str], message: Message) -> None:
-        if self._is_no_name(match["name"], message) or _OTHER_LAYER.search(match["io"]):
+        if self.is_no_name(match["name"], message) or _OTHER_LAYER.search(match["io"]):
             return
         layer = DumpLayer(match["name"], message.line, self.source, match["type"], None, match["id"].lower(), formats=match["io"])
         self._dumped(layer)
 
     def dump_10_layer(self, match: re.Match[str], message: Message) -> None:
-        if self._is_no_name(match["name"], message) or _OTHER_LAYER.search(match["rest"]):
+        if self.is_no_name(match["name"], message) or _OTHER_LAYER.search(match["rest"]):
             return
         self._dumped(dump_10_layer(match["name"], match["type"], match["rest"], message.line, self.source))
 
@@ -294,10 +214,11 @@ class Stream:
         build = self.build
         build.dump_alone = build.dump_alone or not (build.dump or build.closed or build.lists)
         build.dump.append(layer)
-        self._keep()
+        self.keep()
 
 
 HANDLERS: dict[str, Callable[[Stream, re.Match[str], Message], None]] = {
+    **tuning.HANDLERS,
     "banner": Stream.banner,
     "verdict": Stream.verdict,
     "closing": Stream.closing,
@@ -307,21 +228,6 @@ HANDLERS: dict[str, Callable[[Stream, re.Match[str], Message], None]] = {
     "no-implementation": Stream.no_implementation,
     "option-sparsity": Stream.option_sparsity,
     "sparsity": Stream.sparsity,
-    "costs": Stream.costs,
-    "combination": Stream.combination,
-    "combination-cut": Stream.combination_cut,
-    "gap": Stream.gap,
-    "reformat": Stream.reformat,
-    "runner": Stream.runner,
-    "runner-cut": Stream.runner_cut,
-    "tactic-named": Stream.tactic_named,
-    "tactic": Stream.tactic,
-    "tactic-skipped": Stream.tactic_skipped,
-    "set-name": Stream.set_name,
-    "fastest": Stream.fastest,
-    "chose": Stream.chose,
-    "skip-tactic": Stream.skip_tactic,
-    "device-request": Stream.device_request,
     "calibration": Stream.calibration,
     "deepstream-uid": Stream.deepstream,
     "profile-begin": Stream.profile_begin,
