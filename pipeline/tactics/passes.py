@@ -12,7 +12,7 @@ from pipeline.tactics.names import profile_of
 from pipeline.tactics.settle import agrees
 from pipeline.tactics.sparsity import Listed, Pair
 
-MAX_COMPARED = 64
+MAX_COMPARED = 16
 """Passes that one pass is compared with: no build prints so many that overlap, and a damaged file must not cost their square."""
 
 
