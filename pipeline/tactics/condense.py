@@ -41,6 +41,11 @@ class Condensed(msgspec.Struct):
         """The combination of a timed tactic."""
         return bisect_right(self.starts, index) - 1
 
+    @property
+    def any_sparse(self) -> bool:
+        """Whether a sparse tactic was timed at all."""
+        return any(counts[CLASSES.index("sparse")] for counts in self.counts.values())
+
     def untimed_choices(self, tables: Combinations) -> set[int]:
         """Layers with a combination that has timed tactics but not the one that it chose: their lines are missing."""
         rows = (row for row, index in enumerate(self.winner) if index == ABSENT)

@@ -27,11 +27,12 @@ def judge(number: int, log: BuildLog, summary: Summary, nodes: Sequence[str] | N
     conflicts = [*log.conflicts, *summary.conflicts]
     condensed = condense(log.tables)
     condensed.partly_seen = log.tables.partly_seen(ended=log.tables_ended) | condensed.untimed_choices(log.tables)
+    lost = not log.lists and condensed.any_sparse and not (log.tensorrt or "").startswith("7.")
     for layer in facts:
         conflicts += decide_tactic(layer, log, condensed)
         decide_eligible(layer, summary)
         decide_timed(layer, log)
-        conflicts += decide_selected(layer, log, summary)
+        conflicts += decide_selected(layer, log, summary, whole=not lost)
     _share_conflicts(facts, conflicts)
     layers = _records(facts, log, summary, nodes)
     listed = _in_list_order(layers, summary)

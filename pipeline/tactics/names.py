@@ -15,7 +15,7 @@ _PREFIX = re.compile(
     r"\d\d:\d\d:\d\d|\[TensorRT\] |\[TRT\]|\[[VXIWEF]\] |\.cc:\d+\]|\[Torch-TensorRT|:onnxruntime:|\b(?:DEBUG|INFO|WARNING|ERROR): \["
 )
 _BETWEEN = re.compile(r"Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: ")
-_WITHIN = re.compile(r"\(Cask\w+|: ")
+_WITHIN = re.compile(r"\(Cask\w+|\w: ")
 _SENTENCE = re.compile(r"\(Sparsity\)|(?:^| )[a-z]+ [a-z]+ [a-z]+|[a-z]\w+ in [\d.]+ sec|\] -> ")
 """Of a message that was torn into the line."""
 _OPEN_END = (" +", " |", " ||", "/", ".", "(", "[", ",")

@@ -80,7 +80,7 @@ class Widths(msgspec.Struct):
         return raw.full == self.longest > 0 and alike and self.longest not in self.known and not padded
 
 
-_PROSE = re.compile(r"(?:^| )[a-z]{2,} [a-z]{2,}|: |^[A-Z][a-z]+[.!]?$")
+_PROSE = re.compile(r"(?:^| )[a-z]{2,} [a-z]{2,}|\w: |^[A-Z][a-z]+[.!]?$")
 
 
 def _may_go_on(text: str, follower: str) -> bool:

@@ -128,8 +128,15 @@ def decide_timed(layer: Facts, log: BuildLog) -> None:
         layer.evidence.append(_says("timed", says, log.source, times.dense_line, "timing"))
 
 
-def decide_selected(layer: Facts, log: BuildLog, summary: Summary) -> list[Conflict]:
-    """Rung 6; returns the conflicts of its sources."""
+def decide_selected(layer: Facts, log: BuildLog, summary: Summary, *, whole: bool) -> list[Conflict]:
+    """Rung 6; returns the conflicts of its sources.
+
+    Args:
+        layer: The layer.
+        log: The build's.
+        summary: The build's.
+        whole: False where the log lacks its summary, which is printed where sparse tactics are timed: then choices may be missing too.
+    """
     votes = layer.said.selected if layer.said else []
     layer.evidence += [_from_vote("selected", vote) for vote in votes]
     by_list = settle(votes)
@@ -156,7 +163,7 @@ def decide_selected(layer: Facts, log: BuildLog, summary: Summary) -> list[Confl
         layer.selected = Rung.DISPUTED
         text = "the complete list of eligible layers omits it, but every format combination chose a sparse tactic"
         return [Conflict(code="list-and-tactic-disagree", layers=[layer.id], text=text)]
-    elif choice in ("sparse", "dense"):
+    elif choice in ("sparse", "dense") and whole:
         layer.selected = Rung.YES if choice == "sparse" else Rung.NO
     elif log.sparsity == "disabled" or (layer.eligible is Rung.NO and summary.lists_eligible):
         layer.selected = Rung.NO

@@ -16,7 +16,7 @@ from pipeline.tactics.overlap import Runs
 from pipeline.tactics.raw_lists import RawList
 from pipeline.tactics.tables import Tables
 
-_END_OF_TIMED = re.compile(r"[0-9a-fx]*(?: ?T?i?m?e?:? ?)?\d*\.?\d+")
+_END_OF_TIMED = re.compile(r"[0-9a-fx]*(?: ?[Tt]?i?m?e?:? ?)?\d*\.?\d+")
 """What a line that times a tactic leaves where its beginning is lost."""
 _OTHER_LAYER = re.compile(r"LayerType: |Layer\(\w+\): ")
 """In the description of a layer: the line of another one was printed within it."""

@@ -129,6 +129,39 @@ def test_a_name_that_ends_in_two_dots_was_cut(tmp_path):
     assert [cut.text for cut in build.truncated] == ["stage0/bl.."]
 
 
+NAMES = [
+    "%7 : Tensor = aten::conv(%a, %b) # net.py:14:3",
+    "(Unnamed Layer* 12) [Convolution] + (Unnamed Layer* 14) [Activation]",
+    "{ForeignNode[/a/Constant_output_0.../a/Softmax]}",
+    "Reformatting CopyNode for Input Tensor 0 to conv + relu",
+    "[CONVOLUTION]-[aten_ops.convolution.default]-[/layer1/conv1] || [MUL]-[aten_ops.mul.Tensor]-[/layer/mul]_clone",
+    "onnx::Conv_123 + node_of_124",
+    "StatefulPartitionedCall/model/conv2d/Conv2D__6:0",
+]
+
+
+def test_names_that_look_odd_are_names(tmp_path):
+    found = f"{PREFIX}(Sparsity) Found {sum(name.count(' || ') + 1 for name in NAMES)} layer(s) eligible to use sparse tactics: "
+    (build,) = read(tmp_path, found + ", ".join(NAMES) + "\n")
+    assert (build.eligible, build.truncated) == (NAMES, [])
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "conv1 +",
+        "conv1 ||",
+        "a/",
+        "a/conv...b/relu",
+        "conv1Total Activation Memory: 123",
+        "conv1Engine generation completed in 3.2 seconds.",
+    ],
+)
+def test_what_a_cut_or_a_lost_line_feed_leaves_is_no_name(tmp_path, rest):
+    (build,) = read(tmp_path, f"{PREFIX}(Sparsity) Layers eligible for sparse math: stem, {rest}\n")
+    assert ([layer.name for layer in build.layers], [cut.text for cut in build.truncated]) == (["stem"], [rest])
+
+
 def folded(text, width, *, stripped):
     pieces = [line[at : at + width] for line in text.splitlines() for at in range(0, len(line), width)]
     return "".join((piece.rstrip() if stripped else piece) + "\n" for piece in pieces)
