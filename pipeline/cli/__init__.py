@@ -160,7 +160,9 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 
 def _said(error: Exception) -> str:
     if isinstance(error, SparsegateError):
-        return str(error)
+        from pipeline.report.words import safe
+
+        return "\n".join(map(safe, str(error).split("\n")))  # what it quotes of a file must not steer the terminal
     if isinstance(error, OSError) and error.strerror:  # what the system refuses outside the stages, such as a report on a full disk
         from pipeline.paths import refused
 

@@ -26,11 +26,13 @@ def command(
     FILE is a TensorRT build log (also `-`, .gz, .zst), layer info, profile or times as JSON, a plan, or a folder of them:
     what it is, is told by its content. Files of one build are read together.
 
-    With --require: exit code 1 when a layer is not selected, 3 when that is unknown or disputed.
+    With --require: exit code 1 when a layer is not selected, 3 when that is unknown or disputed, or when no layer matches
+    but the sources do not name all of them, 2 when no layer matches.
     """
     from pipeline import api
     from pipeline.errors import ExitCode
     from pipeline.records import io
+    from pipeline.report.tactics_text import left_out, shown
 
     options.open_stdin(files)
     report = api.read_log(*files, onnx=onnx, build=build)
@@ -46,7 +48,10 @@ def command(
 
         writer = {"text": tactics_text.render, "md": tactics_md.render, "csv": tactics_csv.render}[format_]
         click.echo(writer(report), nl=False)
+    if format_ in ("json", "csv"):
+        for line in left_out(report):
+            click.echo(line, err=True)
     for failure in failures:
-        click.echo(f"--require {failure.pattern}: build {failure.build}: {failure.layer!r} is selected: {failure.selected}", err=True)
+        click.echo(shown(failure.text), err=True)
     if code is not ExitCode.PASS:
         ctx.exit(int(code))

@@ -25,6 +25,16 @@ class Source(Part, frozen=True, kw_only=True):
     producer: str | None
 
 
+class Skipped(Part, frozen=True, kw_only=True):
+    """What was given, or found in a folder that was given, and is no source of this report."""
+
+    path: str
+    why: str
+    hint: str | None = None
+    read: bool = False
+    """True where it was read to its end and holds no TensorRT build; else nobody knows what it holds."""
+
+
 class Pass(Part, frozen=True, kw_only=True):
     """One Found/Chose pair."""
 
@@ -216,3 +226,5 @@ class TacticReport(Record, frozen=True, kw_only=True, tag="sparsegate.tactics/1"
     sources: list[Source] = []
     builds: list[Build] = []
     runs: list[LoadedRun] = []
+    skipped: list[Skipped] = []
+    """Files that could not be read in folders, and named ones without a build; other files of a folder are passed over in silence."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pipeline.records.tactics import Build, TacticReport
 from pipeline.report.tactics_advice import advice
-from pipeline.report.tactics_text import eligible_layers, figures, headline, loaded, notes, shown, totals
+from pipeline.report.tactics_text import eligible_layers, figures, headline, left_out, loaded, notes, shown, totals
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#&])")
 
@@ -19,7 +19,9 @@ def escape(text: str) -> str:
 
 def render(report: TacticReport) -> str:
     """One section for each build."""
-    lines = [line for build in report.builds for line in _build(report, build)]
+    lines = [f"- {escape(line)}" for line in left_out(report)]
+    lines += [""] if lines else []
+    lines += [line for build in report.builds for line in _build(report, build)]
     lines += [f"- {escape(line)}" for run in report.runs for line in loaded(report, run)]
     return "\n".join(lines) + "\n"
 

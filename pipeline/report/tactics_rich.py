@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.records.rung import Rung
 from pipeline.records.tactics import Build, TacticReport
 from pipeline.report.tactics_advice import advice
-from pipeline.report.tactics_text import eligible_layers, figures, headline, loaded, notes, shown, totals
+from pipeline.report.tactics_text import eligible_layers, figures, headline, left_out, loaded, notes, shown, totals
 
 _STYLES = {Rung.YES: "green", Rung.NO: "red", Rung.DISPUTED: "yellow", Rung.UNKNOWN: "yellow"}
 
@@ -16,6 +16,8 @@ def show(report: TacticReport) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
+    for line in left_out(report):
+        console.print(Text(line, style="yellow"))
     for build in report.builds:
         console.print(Text(headline(build), style="bold"))
         for note in notes(report, build):
@@ -23,7 +25,7 @@ def show(report: TacticReport) -> None:
         console.print(_table(build))
         console.print(Text(totals(build)))
         for step in advice(build, eligible_layers(build)):
-            console.print(Text(f"next: {step}", style="cyan"))
+            console.print(Text(f"next: {shown(step)}", style="cyan"))
     for run in report.runs:
         for line in loaded(report, run):
             console.print(Text(line))

@@ -11,6 +11,7 @@ from pipeline.records.tactics import Build, LoadedRun, TacticLayer, TacticReport
 from pipeline.report.tactics_advice import advice
 
 MAX_TRUNCATED = 5
+MAX_SKIPPED = 10
 
 
 def shown(text: str) -> str:
@@ -85,9 +86,19 @@ def places(report: TacticReport, layer: TacticLayer) -> str:
 
 def render(report: TacticReport) -> str:
     """Conflicts first, then eligible layers by time lost, totals, and what would tell more."""
-    lines = [line for build in report.builds for line in _build(report, build)]
+    lines = list(left_out(report))
+    lines += [line for build in report.builds for line in _build(report, build)]
     lines += [line for run in report.runs for line in loaded(report, run)]
     return "\n".join(lines) + "\n"
+
+
+def left_out(report: TacticReport) -> Iterator[str]:
+    """The files that are no source of the report, a line each, those first that nobody read."""
+    files = sorted(report.skipped, key=lambda one: one.read)
+    for one in files[:MAX_SKIPPED]:
+        yield shown(f"skipped {one.path}: {one.why}" + (f" (next: {one.hint})" if one.hint else ""))
+    if len(files) > MAX_SKIPPED:
+        yield f"and {len(files) - MAX_SKIPPED} more skipped files: --format json lists them"
 
 
 def notes(report: TacticReport, build: Build) -> Iterator[str]:
@@ -97,10 +108,10 @@ def notes(report: TacticReport, build: Build) -> Iterator[str]:
         yield f"conflict {conflict.code}: {shown(conflict.text)}{names}"
     for finding in build.findings:
         names = f": {', '.join(map(shown, finding.names))}" if finding.names else ""
-        yield f"note {finding.code} ({report.sources[finding.source].path}:{finding.line}): {shown(finding.text)}{names}"
+        yield f"note {finding.code} ({_path(report, finding.source)}:{finding.line}): {shown(finding.text)}{names}"
     for cut in build.truncated[:MAX_TRUNCATED]:
         line = "" if cut.line is None else f":{cut.line}"
-        yield f"cut ({report.sources[cut.source].path}{line}), not a name: {shown(cut.text)[:120]}"
+        yield f"cut ({_path(report, cut.source)}{line}), not a name: {shown(cut.text)[:120]}"
     if len(build.truncated) > MAX_TRUNCATED:
         yield f"and {len(build.truncated) - MAX_TRUNCATED} more pieces of cut text"
 
@@ -120,12 +131,16 @@ def _build(report: TacticReport, build: Build) -> Iterator[str]:
     if any("*" in figures(layer)[0] for layer in layers):
         yield "  * best sparse and best dense are of different formats: not comparable"
     yield f"  {totals(build)}"
-    yield from (f"  next: {step}" for step in advice(build, layers))
+    yield from (f"  next: {shown(step)}" for step in advice(build, layers))
+
+
+def _path(report: TacticReport, source: int) -> str:
+    return shown(report.sources[source].path)
 
 
 def loaded(report: TacticReport, run: LoadedRun) -> Iterator[str]:
     """A run that loaded a plan."""
-    yield f"run ({report.sources[run.source].path}:{run.line}): loaded a plan, so it says nothing about sparsity: {shown(run.command)}"
+    yield f"run ({_path(report, run.source)}:{run.line}): loaded a plan, so it says nothing about sparsity: {shown(run.command)}"
     for finding in run.findings:
         yield f"  note {finding.code}: {shown(finding.text)}"
     if median := run.performance.get("gpu_compute_ms.median"):

@@ -54,7 +54,7 @@ def _joined(reports: list[TacticReport]) -> TacticReport:
         shift = len(sources)
         sources += report.sources
         builds += [_shifted(build, shift, len(builds) + offset) for offset, build in enumerate(report.builds)]
-    return TacticReport(sources=sources, builds=builds)
+    return TacticReport(sources=sources, builds=builds, skipped=[one for report in reports for one in report.skipped])
 
 
 def _shifted(build: Build, shift: int, new_id: int) -> Build:

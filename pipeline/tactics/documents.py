@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Literal
 
 import msgspec
 
 from pipeline.errors import InputError
 from pipeline.tactics.builds import DumpLayer, is_wait, kernel_name, onnx_nodes
+from pipeline.tactics.inputs import UnrelatedError
 
 DETAILED = "--profilingVerbosity=detailed"
 TIMES_KEYS = {
@@ -19,6 +21,8 @@ TIMES_KEYS = {
     "inMs": "h2d_latency_ms",
 }
 """exportTimes' keys -> metric names of the report."""
+_KEYS = re.compile(rb'"(?:Layers|LayerType|TacticName|TacticValue|averageMs|latencyMs|computeMs)"\s*:')
+"""What only TensorRT's documents hold, even where the rest of one is damaged."""
 
 
 class Document(msgspec.Struct):
@@ -46,12 +50,14 @@ def read_document(data: bytes, source: int, path: str) -> Document:
     """Read one JSON file of TensorRT.
 
     Raises:
-        InputError: not JSON, or none of the known documents.
+        InputError: a document of TensorRT that is damaged.
+        UnrelatedError: none of the known documents.
     """
     try:
         content: Any = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"not readable JSON ({error})", where=path, hint="the file is cut or damaged; export it again") from None
+        refuse = InputError if _KEYS.search(data) else UnrelatedError
+        raise refuse(f"not readable JSON ({error})", where=path, hint="the file is cut or damaged; export it again") from None
     if (entries := _entries(content)) is not None:
         layers = [layer for entry in entries if (layer := _layer(entry, source)) is not None]
         return Document(path, source, "layer-info", layers=layers)
@@ -62,10 +68,10 @@ def read_document(data: bytes, source: int, path: str) -> Document:
         if any("latencyMs" in row or "computeMs" in row for row in rows):
             return Document(path, source, "times", performance=_times(rows))
     if isinstance(content, dict) and str(content.get("schema", "")).startswith("sparsegate."):
-        raise InputError(
+        raise UnrelatedError(
             f"this is a report of sparsegate itself ({content['schema']})", where=path, hint="give the log that it was made from"
         )
-    raise InputError(
+    raise UnrelatedError(
         "JSON, but neither layer info nor a profile nor times of TensorRT",
         where=path,
         hint="trtexec writes them with --exportLayerInfo, --exportProfile, --exportTimes",

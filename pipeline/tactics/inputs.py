@@ -1,4 +1,4 @@
-"""Files, folders, stdin, .gz and .zst as one stream of bytes each: bounded, hashed, and told apart by content."""
+"""Files, stdin, .gz and .zst as one stream of bytes each: bounded, hashed, and told apart by content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import io
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -23,7 +23,6 @@ MAX_TEXT_BYTES = 64 << 30
 """Of one file, unpacked: more is a decompression bomb."""
 MAX_LINE_BYTES = 32 << 20
 MAX_JSON_BYTES = 1 << 30
-MAX_FOLDER_FILES = 10_000
 MAX_ZSTD_WINDOW = 1 << 27
 ZSTD_STEP_BYTES = 1 << 10
 """Packed bytes unpacked at once: a block of 4 bytes unpacks to at most 128 KiB, so these to 32 MiB."""
@@ -38,27 +37,8 @@ _QUOTED = re.compile(rb"^(?:>(?!>).*(?:\n|\Z)){2,}", re.MULTILINE)
 _QUOTE = re.compile(rb"^(?:>(?!>) ?)+", re.MULTILINE)
 
 
-def expand(sources: Sequence[str]) -> list[tuple[str, bool]]:
-    """The files behind the given paths, folders opened up in sorted order.
-
-    Returns:
-        (path, named) pairs; `named` is False for a file that only a folder brought in: it may be anything.
-    """
-    files: list[tuple[str, bool]] = []
-    for source in sources:
-        folder = Path(source)
-        if source == "-" or not folder.is_dir():
-            files.append((source, True))
-            continue
-        inside = sorted(path for path in folder.rglob("*") if path.is_file())
-        if len(inside) > MAX_FOLDER_FILES:
-            raise InputError(
-                f"the folder holds {len(inside)} files",
-                where=source,
-                hint=f"name the logs, or a folder of at most {MAX_FOLDER_FILES} files",
-            )
-        files += [(str(path), False) for path in inside]
-    return files
+class UnrelatedError(InputError):
+    """A readable file that is something else: where only a folder brought it in, it is passed over in silence."""
 
 
 class _Hashed(io.RawIOBase):
@@ -98,6 +78,7 @@ class Opened:
             None,
         )
         self.kind: Kind = self._kind()
+        self.empty = not self._start
 
     def __enter__(self) -> Opened:
         return self
@@ -109,7 +90,7 @@ class Opened:
     @property
     def sha256(self) -> str:
         """Hex digest of the stored bytes; reads what is left of them."""
-        while self._hashed.read(BLOCK_BYTES):
+        while self._guard(self._hashed, BLOCK_BYTES):  # type: ignore[arg-type]
             pass
         return self._hashed.digest.hexdigest()
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.errors import InputError
-from pipeline.records.tactics import Source, TacticReport
+from pipeline.records.tactics import Skipped, Source, TacticReport
 from pipeline.tactics.builds import BuildLog, Message
 from pipeline.tactics.context import loaded_run, profiles_of
 from pipeline.tactics.documents import Document, read_document
+from pipeline.tactics.folders import expand, skip
 from pipeline.tactics.folding import begins, detect
-from pipeline.tactics.inputs import Opened, expand
+from pipeline.tactics.inputs import Opened, UnrelatedError
 from pipeline.tactics.join import join
 from pipeline.tactics.judge import judge, sparsity_of
 from pipeline.tactics.lines import Joiner, plain
@@ -33,6 +34,9 @@ FAST_SPAN_BYTES = 1 << 17
 FAST_FROM_BYTES = 1 << 19
 """Blocks from which importing numpy (80 ms) is repaid."""
 
+NO_BUILD = "no TensorRT build found"
+MAX_TOLD = 5
+"""Skipped files that an error names."""
 _HINT = "give the whole log of a build (trtexec, or another TensorRT logger at INFO or below)"
 
 
@@ -45,53 +49,71 @@ def read(sources: Sequence[str], *, onnx_nodes: Sequence[str] | None = None, bui
         build: The build that a joined file belongs to where that is not evident.
 
     Raises:
-        InputError: a file cannot be read, or none of them holds a TensorRT build.
+        InputError: a named file cannot be read, or none of the files holds a TensorRT build.
     """
-    found: list[Source] = []
-    logs: list[tuple[BuildLog, Widths]] = []
-    documents: list[Document] = []
-    for path, named in expand(sources):
+    given = expand(sources)
+    files = Files()
+    for path, named in given.files:
         try:
-            with Opened(path) as opened:
-                number = len(found)
-                kind: SourceKind = "log"
-                producer = None
-                if opened.kind == "plan":
-                    documents.append(read_plan(opened, number))
-                    kind = "plan"
-                elif opened.kind == "json":
-                    documents.append(read_document(opened.whole(), number, path))
-                    kind = documents[-1].kind
-                else:
-                    log = _read_log(number, opened)
-                    if not named and not log.builds:
-                        continue
-                    logs += [(build, log.widths) for build in log.builds]
-                    producer = log.producer
-                found.append(Source(path=path, sha256=opened.sha256, kind=kind, producer=producer))
-        except InputError:
+            skipped = files.take(path, named)
+        except UnrelatedError:
             if named:
                 raise
-    return _report(found, logs, documents, onnx_nodes, build, sources)
+        except InputError as error:
+            if named:
+                raise
+            given.skipped.append(skip(path, error))
+        else:
+            given.skipped += skipped
+    return _report(files, onnx_nodes, build, sources, sorted(given.skipped, key=lambda one: one.path))
 
 
-def _report(
-    found: list[Source],
-    logs: list[tuple[BuildLog, Widths]],
-    documents: list[Document],
-    nodes: Sequence[str] | None,
-    wanted: int | None,
-    sources: Sequence[str],
-) -> TacticReport:
-    widths = {id(log): width for log, width in logs}
-    builds = [log for log, _ in logs if not log.loads_plan or log.dump]
-    runs = [loaded_run(log) for log, _ in logs if log.loads_plan]
+class Files:
+    """What the files hold that were read so far."""
+
+    def __init__(self) -> None:
+        self.sources: list[Source] = []
+        self.logs: list[tuple[BuildLog, Widths]] = []
+        self.documents: list[Document] = []
+
+    def take(self, path: str, named: bool) -> list[Skipped]:
+        """Read one file; returns it if it was named and holds nothing.
+
+        Raises:
+            UnrelatedError: JSON of something else.
+            InputError: it cannot be read.
+        """
+        number = len(self.sources)
+        kind: SourceKind = "log"
+        producer = None
+        with Opened(path) as opened:
+            if opened.kind == "plan":
+                self.documents.append(read_plan(opened, number))
+                kind = "plan"
+            elif opened.kind == "json":
+                self.documents.append(read_document(opened.whole(), number, path))
+                kind = self.documents[-1].kind
+            else:
+                log = _read_log(number, opened)
+                if not log.builds:
+                    what = f"{'standard input' if path == '-' else 'the file'} is empty" if opened.empty else NO_BUILD
+                    return [Skipped(path=path, why=what, hint=_HINT, read=True)] if named else []
+                self.logs += [(build, log.widths) for build in log.builds]
+                producer = log.producer
+            self.sources.append(Source(path=path, sha256=opened.sha256, kind=kind, producer=producer))
+        return []
+
+
+def _report(files: Files, nodes: Sequence[str] | None, wanted: int | None, given: Sequence[str], skipped: list[Skipped]) -> TacticReport:
+    widths = {id(log): width for log, width in files.logs}
+    builds = [log for log, _ in files.logs if not log.loads_plan or log.dump]
+    runs = [loaded_run(log) for log, _ in files.logs if log.loads_plan]
     lists = {id(log): read_lists(log, widths[id(log)]) for log in builds}
     for log in builds:
         log.listed = {name for listed in lists[id(log)][0] for name in [*listed.names, *listed.doubtful]}
-    join(builds, documents, wanted)
+    join(builds, files.documents, wanted)
     if not builds and not runs:
-        raise InputError("no TensorRT build found", where=", ".join(sources), hint=_HINT)
+        raise _nothing(given, skipped)
     records = []
     for i, log in enumerate(builds):
         listed, truncated = lists.get(id(log), ([], []))
@@ -100,7 +122,16 @@ def _report(
         summary = summarise(pair_up(listed), profiles_of(log, listed), disabled=sparsity_of(log) == "disabled")
         summary.truncated = truncated
         records.append(judge(i, log, summary, nodes))
-    return TacticReport(sources=found, builds=records, runs=runs)
+    return TacticReport(sources=files.sources, builds=records, runs=runs, skipped=skipped)
+
+
+def _nothing(given: Sequence[str], skipped: list[Skipped]) -> InputError:
+    """No build at all: which files could not be read, or are empty."""
+    told = [one for one in skipped if one.why != NO_BUILD]
+    lines = [f"\n  {one.path}: {one.why}" for one in told[:MAX_TOLD]]
+    lines += [f"\n  and {len(told) - MAX_TOLD} more"] if len(told) > MAX_TOLD else []
+    hint = next((one.hint for one in told if one.hint), _HINT)
+    return InputError(NO_BUILD + "".join(lines), where=", ".join(given), hint=hint)
 
 
 def _read_log(number: int, opened: Opened) -> LogFile:

@@ -7,7 +7,6 @@ pattern holds only if that layer is selected, in every place where it matches.
 
 from __future__ import annotations
 
-import fnmatch
 import re
 import shlex
 from collections.abc import Sequence
@@ -18,23 +17,28 @@ from pipeline.errors import ExitCode, InputError
 from pipeline.records.rung import Rung
 from pipeline.records.tactics import Build, TacticLayer, TacticReport
 from pipeline.tactics.names import leaves, profile_of, split_depth0
+from pipeline.tactics.unseen import glob, unseen
 
 REFORMAT = re.compile(r"Reformatting CopyNode for (?:Network )?(?:Input|Output) ")
 """How the layers begin that TensorRT puts in to change a format: `Reformatting CopyNode for Input Tensor 0 to conv1 + relu1`."""
 
 
 class Unmet(msgspec.Struct, frozen=True):
-    """One layer that is not known to be selected."""
+    """One layer that is not known to be selected, or a pattern of which it is not known whether a layer matches."""
 
     pattern: str
-    build: int
-    layer: str
+    build: int | None
+    layer: str | None
     selected: Rung
+    why: str | None = None
+    """Where no layer matches: what the sources leave out."""
 
-
-def glob(pattern: str) -> re.Pattern[str]:
-    """A glob over layer names; `[` stands for itself, since names hold it."""
-    return re.compile(fnmatch.translate(pattern.replace("[", "[[]")), re.DOTALL)
+    @property
+    def text(self) -> str:
+        """One sentence."""
+        if self.layer is None:
+            return f"--require {self.pattern}: no layer matches, but there may be one: {self.why}"
+        return f"--require {self.pattern}: build {self.build}: {self.layer!r} is selected: {self.selected}"
 
 
 def _own_names(layer: TacticLayer) -> set[str]:
@@ -56,20 +60,27 @@ def unmet(report: TacticReport, patterns: Sequence[str]) -> list[Unmet]:
     """The layers that a pattern names and that are not selected, in every build that has them.
 
     Raises:
-        InputError: a pattern matches no layer.
+        InputError: a pattern matches no layer, and the sources would show one.
     """
     found: list[Unmet] = []
     for pattern in patterns:
         compiled = glob(pattern)
         matched = _matched(report, compiled)
+        if not matched and (why := unseen(report, pattern)) is not None:
+            found.append(Unmet(pattern, None, None, Rung.UNKNOWN, why))
+            continue
         if not matched:
-            files = shlex.join(source.path for source in report.sources) or "FILE"
-            raise InputError(
-                f"no layer matches {pattern!r}", where="--require", hint=f"sparsegate tactics {files} --format csv lists the names"
-            )
+            raise InputError(f"no layer matches {pattern!r}", where="--require", hint=_where_names_are(report))
         standing = [(build.id, layer.id, _in_an_engine(build, layer, _selected(layer, compiled))) for build, layer in matched]
         found += [Unmet(pattern, build, layer, selected) for build, layer, selected in standing if selected is not Rung.YES]
     return found
+
+
+def _where_names_are(report: TacticReport) -> str:
+    files = shlex.join(source.path for source in report.sources) or "FILE"
+    by_lists = all(layer.tactic is None and layer.candidates is None for build in report.builds for layer in build.layers)
+    only = "; only eligible layers are named there: any other one was not selected either" if by_lists else ""
+    return f"sparsegate tactics {files} --format csv lists the names{only}"
 
 
 def _selected(layer: TacticLayer, pattern: re.Pattern[str]) -> Rung:
