@@ -45,8 +45,10 @@ def read_log(*sources: str | Path, onnx: str | Path | None = None, build: int | 
     report = tactics.read([str(source) for source in sources], onnx_nodes=_node_names(onnx) if onnx else None, build=build)
     ids = [one.id for one in report.builds]
     if build is not None and build not in ids:
-        known = f"the builds are {', '.join(map(str, ids))}" if ids else "leave --build out: these sources hold no build"
-        raise InputError(f"there is no build {build}", where="--build", hint=known)
+        numbers = f"builds are numbered 0 to {ids[-1]}" if len(ids) > 1 else "leave --build out: the only build is number 0"
+        raise InputError(
+            f"there is no build {build}", where="--build", hint=numbers if ids else "leave --build out: these sources hold no build"
+        )
     return report
 
 

@@ -21,8 +21,10 @@ TIMES_KEYS = {
     "inMs": "h2d_latency_ms",
 }
 """exportTimes' keys -> metric names of the report."""
-_KEYS = re.compile(rb'"(?:Layers|LayerType|TacticName|TacticValue|averageMs|latencyMs|computeMs)"\s*:')
-"""What only TensorRT's documents hold, even where the rest of one is damaged."""
+_SIGNS = re.compile(rb'"(?:Layers|LayerType|TacticName|TacticValue|averageMs|latencyMs|computeMs)"\s*:|\[TRT\]|TensorRT\.trtexec')
+"""What shows that a file of JSON that cannot be read is TensorRT's, or holds its messages."""
+_DAMAGED = "the file is cut or damaged; export it again"
+_LINES = "each line is JSON of its own, as docker's json-file logs are: give the messages in it (jq -rj .log FILE | sparsegate tactics -)"
 
 
 class Document(msgspec.Struct):
@@ -56,8 +58,8 @@ def read_document(data: bytes, source: int, path: str) -> Document:
     try:
         content: Any = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        refuse = InputError if _KEYS.search(data) else UnrelatedError
-        raise refuse(f"not readable JSON ({error})", where=path, hint="the file is cut or damaged; export it again") from None
+        refuse = InputError if _SIGNS.search(data) else UnrelatedError
+        raise refuse(f"not readable JSON ({error})", where=path, hint=_LINES if _is_lines(data) else _DAMAGED) from None
     if (entries := _entries(content)) is not None:
         layers = [layer for entry in entries if (layer := _layer(entry, source)) is not None]
         return Document(path, source, "layer-info", layers=layers)
@@ -76,6 +78,15 @@ def read_document(data: bytes, source: int, path: str) -> Document:
         where=path,
         hint="trtexec writes them with --exportLayerInfo, --exportProfile, --exportTimes",
     )
+
+
+def _is_lines(data: bytes) -> bool:
+    """Whether the first line is a whole document."""
+    try:
+        msgspec.json.decode(data.partition(b"\n")[0])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def _entries(content: Any) -> list[Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -48,9 +49,10 @@ def expand(sources: Sequence[str]) -> Found:
             found.files += [(source, True)] if _first(source, seen) else []
             continue
         inside, skipped = _inside(Path(source))
-        found.files += [(path, False) for path in _once(inside, seen | named)]
+        new = _once(inside, seen | named)
+        found.files += [(path, False) for path in new]
         found.skipped += skipped
-        seen.update(map(_file, inside))
+        seen.update(map(_file, new))
     return found
 
 
@@ -89,8 +91,8 @@ def _inside(folder: Path) -> tuple[list[str], list[Skipped]]:
         for path in (Path(at, name) for name in names):
             try:
                 files += [path] if S_ISREG(path.stat().st_mode) else []
-            except OSError as error:  # among others a link that leads nowhere
-                skipped.append(skip(str(path), unreadable(path, error)))
+            except OSError as error:
+                skipped.append(_leads_nowhere(path) if path.is_symlink() else skip(str(path), unreadable(path, error)))
         if len(files) > MAX_FOLDER_FILES:
             hint = f"name the logs, or a folder of at most {MAX_FOLDER_FILES} files"
             raise InputError(f"the folder holds more than {MAX_FOLDER_FILES} files", where=str(folder), hint=hint)
@@ -104,6 +106,10 @@ def _inside(folder: Path) -> tuple[list[str], list[Skipped]]:
 def _within(link: Path, folder: Path) -> bool:
     """Whether a link leads to a folder that is walked anyway."""
     return link.resolve().is_relative_to(folder.resolve())
+
+
+def _leads_nowhere(path: Path) -> Skipped:
+    return Skipped(path=str(path), why="a link to no file that can be read", hint=f"see where it leads: ls -l {shlex.quote(str(path))}")
 
 
 def _link(path: Path) -> Skipped:

@@ -60,10 +60,12 @@ def unmet(report: TacticReport, patterns: Sequence[str]) -> list[Unmet]:
     """The layers that a pattern names and that are not selected, in every build that has them.
 
     Raises:
-        InputError: a pattern matches no layer, and the sources would show one.
+        InputError: a pattern is empty, or matches no layer where the sources would show one.
     """
     found: list[Unmet] = []
     for pattern in patterns:
+        if not pattern.strip():
+            raise InputError("the pattern is empty", where="--require", hint="give the name of a layer (an unset variable?)")
         compiled = glob(pattern)
         matched = _matched(report, compiled)
         if not matched and (why := unseen(report, pattern)) is not None:

@@ -25,7 +25,7 @@ def _short_list(build: Build) -> str | None:
     for one in build.passes:
         for what, declared, names in (("eligible", one.eligible_declared, one.eligible), ("chosen", one.selected_declared, one.selected)):
             if one.superseded_by is None and (declared or 0) > len(names) and not agrees(declared, names):
-                return f"line {one.line}: of {declared} {what} layers only {len(names)} are named"
+                return f"the list of line {one.line} names {len(names)} of {declared} {what} layers"
     return None
 
 
@@ -55,10 +55,10 @@ def unseen(report: TacticReport, pattern: str) -> str | None:
         report: In which no layer matches.
         pattern: The glob.
     """
-    pieces = _Pieces(pattern)
+    names = Cut(pattern)
     for build in report.builds:
         for cut in build.truncated:
-            if pieces.match(cut.text):
+            if names.may_be(cut.text):
                 line = f":{cut.line}" if cut.line else ""
                 return f"build {build.id}: a name may be cut there ({report.sources[cut.source].path}{line}): {cut.text[:120]!r}"
     for build in report.builds:
@@ -75,14 +75,14 @@ _ENDS = re.compile(r"\.{3}|, | \+ | \|\| |[(){}\u2026\ufffd\0]")
 """Where a cut text may have another name, or the cut itself."""
 
 
-class _Pieces:
+class Cut:
     """Whether a cut text may be of a name that a glob matches."""
 
     def __init__(self, pattern: str) -> None:
         self.beginnings = _beginnings(pattern)
         self.ends = _beginnings(pattern[::-1])
 
-    def match(self, text: str) -> bool:
+    def may_be(self, text: str) -> bool:
         """Whether a name that the text begins, ends or holds whole matches."""
         pieces = filter(None, map(str.strip, [text, *_ENDS.split(text)]))
         return any(self.beginnings.match(piece) or self.ends.match(piece[::-1]) for piece in pieces)
