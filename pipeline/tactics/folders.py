@@ -87,12 +87,12 @@ def _inside(folder: Path) -> tuple[list[str], list[Skipped]]:
     files: list[Path] = []
     skipped: list[Skipped] = []
     for at, folders, names in os.walk(folder, onerror=refused.append):
-        skipped += [_link(path) for name in folders if (path := Path(at, name)).is_symlink() and not _within(path, folder)]
+        skipped += [_link(path) for name in folders if _is_link(path := Path(at, name)) and not _within(path, folder)]
         for path in (Path(at, name) for name in names):
             try:
                 files += [path] if S_ISREG(path.stat().st_mode) else []
             except OSError as error:
-                skipped.append(_leads_nowhere(path) if path.is_symlink() else skip(str(path), unreadable(path, error)))
+                skipped.append(_leads_nowhere(path) if _is_link(path) else skip(str(path), unreadable(path, error)))
         if len(files) > MAX_FOLDER_FILES:
             hint = f"name the logs, or a folder of at most {MAX_FOLDER_FILES} files"
             raise InputError(f"the folder holds more than {MAX_FOLDER_FILES} files", where=str(folder), hint=hint)
@@ -101,6 +101,14 @@ def _inside(folder: Path) -> tuple[list[str], list[Skipped]]:
             raise unreadable(folder, denied, "the folder")
         skipped.append(skip(denied.filename, unreadable(denied.filename, denied, "the folder")))
     return list(map(str, sorted(files))), sorted(skipped, key=lambda one: one.path)
+
+
+def _is_link(path: Path) -> bool:
+    """Whether it is known to be a link: in a folder whose files may only be listed none is."""
+    try:
+        return path.is_symlink()
+    except OSError:
+        return False
 
 
 def _within(link: Path, folder: Path) -> bool:

@@ -196,6 +196,28 @@ def test_a_named_folder_that_may_not_be_opened_is_an_error(folder, monkeypatch):
         read(folder)
 
 
+def test_a_folder_whose_files_may_only_be_listed_tells_of_each(folder, monkeypatch):
+    """Read permission without that to enter: every look at what is in it is refused."""
+    (folder / "locked").mkdir()
+    (folder / "locked" / "second.log").write_text(LOG)
+    (folder / "locked" / "within").mkdir()
+    stat, lstat = Path.stat, Path.lstat
+
+    def refusing(look):
+        def refuse(path, **options):
+            if path.parent == folder / "locked":
+                raise PermissionError(13, "Permission denied", str(path))
+            return look(path, **options)
+
+        return refuse
+
+    monkeypatch.setattr(Path, "stat", refusing(stat))
+    monkeypatch.setattr(Path, "lstat", refusing(lstat))
+    report = read(folder)
+    assert len(report.builds) == 1
+    assert [(Path(one.path).name, one.why) for one in report.skipped] == [("second.log", "cannot read the file: Permission denied")]
+
+
 def test_a_folder_of_too_many_files_is_refused(folder, monkeypatch):
     monkeypatch.setattr(folders, "MAX_FOLDER_FILES", 3)
     for i in range(3):
