@@ -26,6 +26,10 @@ MAX_JSON_BYTES = 1 << 30
 MAX_ZSTD_WINDOW = 1 << 27
 ZSTD_STEP_BYTES = 1 << 10
 """Packed bytes unpacked at once: a block of 4 bytes unpacks to at most 128 KiB, so these to 32 MiB."""
+BINARY = 0.02
+"""Share of control characters from which a file is no text: random bytes have 0.1, weights and ONNX graphs more than 0.05."""
+_TEXT = bytes({*range(256)} - {*range(1, 7), *range(14, 27), *range(28, 32), 127})
+"""All but control characters; NUL, bell, backspace, white space and escape stand in logs, too."""
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _PLANS = (b"ftrt", b"ptrt")
 _JSON = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
@@ -125,6 +129,11 @@ class Opened:
         if self._start.startswith(_PLANS):
             return "plan"
         return "json" if _JSON.match(self._decoded(self._start[:4096])) else "log"
+
+    @property
+    def binary(self) -> bool:
+        """Whether it is evidently no text, by its beginning."""
+        return self._bom is None and len(self._start.translate(None, _TEXT)) > BINARY * len(self._start.replace(b"\0", b""))
 
     def _decoded(self, data: bytes) -> bytes:
         return data.decode(self._bom, "replace").lstrip("\ufeff").encode() if self._bom else data.removeprefix(codecs.BOM_UTF8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -16,7 +17,8 @@ import zstandard
 from pipeline import tactics
 from pipeline.errors import InputError
 from pipeline.report import tactics_csv, tactics_md, tactics_text
-from pipeline.tactics import folders
+from pipeline.tactics import folders, reader
+from pipeline.tactics.reader import _read_log as read_log
 
 ROOT = Path(__file__).parent.parent.parent
 LOG = (
@@ -119,6 +121,35 @@ def test_a_folder_in_which_all_is_damaged_is_an_error_that_names_the_first_files
     assert said.count("\n  /") == 5
     assert "and 2 more" in said
     assert "cut.log.gz: cannot read the file" in said
+
+
+@pytest.mark.parametrize("name", ["weights.bin", "net.onnx", "picture.png"])
+def test_binary_files_of_a_folder_are_not_read_as_text(folder, monkeypatch, name):
+    weights = random.Random(0).randbytes(40_000)
+    onnx = b"".join(b"\x0a\x1c\x0a\x05input\x12\x06output\x1a\x05conv1\x22\x04Conv" for _ in range(100))
+    data = {"weights.bin": b"".join(bytes([byte, 0]) for byte in weights), "net.onnx": onnx, "picture.png": b"\x89PNG\r\n" + weights}
+    (folder / name).write_bytes(data[name])
+    opened = []
+    monkeypatch.setattr(reader, "_read_log", lambda number, file: opened.append(file.path) or read_log(number, file))
+    assert len(read(folder).builds) == 1
+    assert [Path(path).name for path in opened] == ["build.log"]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: text.replace("\n", "\r\n\0\0\0").encode(),
+        lambda text: "".join(f"\x1b[38;5;14m{line}\x1b[0m\n" for line in text.splitlines()).encode(),
+        lambda text: (text + "größer" * 500).encode("latin-1"),
+        lambda text: text.encode("utf-16"),
+        lambda text: ("a\b\b\b\a" * 300 + "\n" + text).encode(),
+        lambda text: text.encode() + bytes(5000),
+    ],
+    ids=["NULs", "colours", "latin-1", "utf-16", "backspaces", "NULs at the end"],
+)
+def test_a_spoilt_log_is_still_text(folder, spoil):
+    (folder / "spoilt.log").write_bytes(spoil(LOG))
+    assert len(read(folder).builds) == 2
 
 
 def test_an_empty_folder_is_an_error(tmp_path):
