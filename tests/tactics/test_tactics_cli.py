@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -190,3 +191,60 @@ def test_a_build_that_failed_proves_no_engine_with_the_layer(tmp_path):
     failures, code = api.require_selected(api.read_log(log), ["a"])
     assert code == 3
     assert [failure.layer for failure in failures] == ["a"]
+
+
+def test_the_hint_for_a_wrong_build_is_not_read_as_a_count():
+    assert "the only build is number 0" in run(SAMPLE, "--build", "5", code=2).stderr
+    assert "numbered 0 to 1" in run("tests/data/tactics/two_builds_one_file.log", "--build", "-1", code=2).stderr
+
+
+def test_standard_input_given_twice_is_read_once():
+    text = (ROOT / SAMPLE).read_text()
+    assert run("-", "-", text=text).stdout == run("-", text=text).stdout
+    assert "standard input is empty" in run("-", text="", code=2).stderr
+
+
+ESCAPE = "\x1b[2J"
+
+
+@pytest.mark.parametrize("style", ["text", "md", "terminal"])
+def test_nothing_that_a_report_quotes_steers_the_terminal(style, capsys):
+    from pipeline.records.tactics import Build, Conflict, Finding, LoadedRun, Skipped, Source, TacticReport, Truncated
+    from pipeline.report import tactics_md, tactics_rich, tactics_text
+
+    odd = f"x{ESCAPE}y"
+    finding = Finding(code="unstable", text=odd, source=0, line=1, names=[odd])
+    build = Build(
+        id=0, tensorrt=odd, command=f"trtexec --onnx={odd}", hint=odd, machine={"gpu": odd}, precision=[odd], findings=[finding],
+        conflicts=[Conflict(code="runs-mixed", layers=[odd], text=odd)], truncated=[Truncated(source=0, line=1, text=odd)],
+    )  # fmt: skip
+    report = TacticReport(
+        sources=[Source(path=odd, sha256=None, kind="log", producer=None)], builds=[build], skipped=[Skipped(path=odd, why=odd, hint=odd)],
+        runs=[LoadedRun(source=0, line=1, command=odd, findings=[finding])],
+    )  # fmt: skip
+    shown = {"text": tactics_text.render, "md": tactics_md.render, "terminal": tactics_rich.show}[style](report) or capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert shown.count("\N{REPLACEMENT CHARACTER}") > 10
+
+
+def test_an_error_shows_the_control_characters_of_a_name(tmp_path):
+    path = tmp_path / f"x{ESCAPE}y.json"
+    path.write_text(json.dumps({"schema": f"sparsegate.{ESCAPE}/1"}))
+    said = run(str(path), code=2).stderr
+    assert "\x1b" not in said
+    assert said.count("\\x1b[2J") == 2
+    (tmp_path / f"x{ESCAPE}y.log").write_text((ROOT / SAMPLE).read_text())
+    assert "\x1b" not in run(str(tmp_path / f"x{ESCAPE}y.log"), "--require", f"{ESCAPE}*", code=2).stderr
+
+
+def test_names_go_to_an_output_of_any_encoding(tmp_path):
+    log = fused_log(tmp_path / "build.log", ["größer/层", "b"], ["b"])
+    for style in ("text", "md", "csv", "json"):
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeline", "tactics", log, "--format", style], cwd=ROOT, capture_output=True,
+            env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        text = done.stdout.decode("latin-1")
+        assert "größer/\\u5c42" in text.replace("\\\\", "\\")
+        assert style != "json" or json.loads(text)["builds"][0]["layers"][0]["name"] == "größer/层"

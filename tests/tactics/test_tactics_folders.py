@@ -141,7 +141,7 @@ def test_binary_files_of_a_folder_are_not_read_as_text(folder, monkeypatch, name
         lambda text: text.replace("\n", "\r\n\0\0\0").encode(),
         lambda text: "".join(f"\x1b[38;5;14m{line}\x1b[0m\n" for line in text.splitlines()).encode(),
         lambda text: (text + "größer" * 500).encode("latin-1"),
-        lambda text: text.encode("utf-16"),
+        lambda text: (text + "сборка" * 500).encode("utf-16"),
         lambda text: ("a\b\b\b\a" * 300 + "\n" + text).encode(),
         lambda text: text.encode() + bytes(5000),
     ],
@@ -190,11 +190,11 @@ def test_a_file_of_two_names_is_one_build_by_its_own_name(folder, link):
 
 def test_a_file_that_is_given_twice_is_read_once_in_the_place_of_its_name(folder):
     real = str(folder / "deep" / "deeper" / "build.log")
-    (folder / "another.log").write_text(LOG)
+    (folder / "zzz.log").write_text(LOG)
     for given in ([real, real], [str(folder), real], [real, str(folder)], [str(folder), str(folder)]):
         report = tactics.read(given)
         assert len(report.builds) == len({source.path for source in report.sources}) == (1 if given == [real, real] else 2)
-    assert [source.path for source in tactics.read([str(folder), real]).sources] == [str(folder / "another.log"), real]
+    assert [source.path for source in tactics.read([str(folder), real]).sources] == [str(folder / "zzz.log"), real]
 
 
 def test_a_copy_is_another_build(folder):
