@@ -225,6 +225,7 @@ def test_nothing_that_a_report_quotes_steers_the_terminal(style, capsys):
     shown = {"text": tactics_text.render, "md": tactics_md.render, "terminal": tactics_rich.show}[style](report) or capsys.readouterr().out
     assert "\x1b" not in shown
     assert shown.count("\N{REPLACEMENT CHARACTER}") > 10
+    assert "skipped x" in shown
 
 
 def test_an_error_shows_the_control_characters_of_a_name(tmp_path):
@@ -233,8 +234,11 @@ def test_an_error_shows_the_control_characters_of_a_name(tmp_path):
     said = run(str(path), code=2).stderr
     assert "\x1b" not in said
     assert said.count("\\x1b[2J") == 2
-    (tmp_path / f"x{ESCAPE}y.log").write_text((ROOT / SAMPLE).read_text())
-    assert "\x1b" not in run(str(tmp_path / f"x{ESCAPE}y.log"), "--require", f"{ESCAPE}*", code=2).stderr
+    log = tmp_path / f"x{ESCAPE}y.log"
+    log.write_text("&&&& RUNNING TensorRT.trtexec [TensorRT v100300] # trtexec --onnx=n.onnx\n")
+    said = run(str(log), "--require", f"{ESCAPE}*", code=3).stderr
+    assert "no layer matches" in said
+    assert "\x1b" not in said
 
 
 def test_names_go_to_an_output_of_any_encoding(tmp_path):
