@@ -86,13 +86,15 @@ class Files:
         number = len(self.sources)
         kind: SourceKind = "log"
         producer = None
+        documents: list[Document] = []
+        logs: list[tuple[BuildLog, Widths]] = []
         with Opened(path) as opened:
             if opened.kind == "plan":
-                self.documents.append(read_plan(opened, number))
+                documents = [read_plan(opened, number)]
                 kind = "plan"
             elif opened.kind == "json":
-                self.documents.append(read_document(opened.whole(), number, path))
-                kind = self.documents[-1].kind
+                documents = [read_document(opened.whole(), number, path)]
+                kind = documents[0].kind
             elif opened.binary and not named:  # weights are read as text no faster than 4 MB/s
                 return []
             else:
@@ -100,9 +102,11 @@ class Files:
                 if not log.builds:
                     what = f"{'standard input' if path == '-' else 'the file'} is empty" if opened.empty else NO_BUILD
                     return [Skipped(path=path, why=what, hint=_HINT, read=True)] if named else []
-                self.logs += [(build, log.widths) for build in log.builds]
+                logs = [(build, log.widths) for build in log.builds]
                 producer = log.producer
             self.sources.append(Source(path=path, sha256=opened.sha256, kind=kind, producer=producer))
+        self.documents += documents
+        self.logs += logs
         return []
 
 
