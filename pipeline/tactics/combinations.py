@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -163,12 +163,12 @@ class Combinations:
             return {self.layers.names[layer] for layer in set(self.rows[LAYER::STRIDE]) if layer < IGNORED}
         return set(self.layers.names) - self.beginnings
 
-    def rows_by_layer(self) -> dict[str, list[int]]:
+    def rows_by_layer(self) -> dict[str, Sequence[int]]:
         """Combination rows of each named layer, in the order of the log; then the layers that have none."""
-        found: defaultdict[int, list[int]] = defaultdict(list)
+        found: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
         for row, layer in enumerate(self.rows[LAYER::STRIDE]):
             found[layer].append(row)
-        named = {self.layers.names[layer]: rows for layer, rows in found.items() if layer < IGNORED}
+        named: dict[str, Sequence[int]] = {self.layers.names[layer]: rows for layer, rows in found.items() if layer < IGNORED}
         return named | {name: [] for name in self.layers.names if name not in named and name not in self.beginnings}
 
     def partly_seen(self, *, ended: bool) -> set[int]:
@@ -182,7 +182,7 @@ class Combinations:
         """
         layers = self.rows[LAYER::STRIDE]
         found = self.damaged | {layer for layer, format_ in zip(layers, self.rows[FORMAT::STRIDE]) if format_ == NONE}
-        of_layers = [layer for layer in layers if layer != IGNORED]
+        of_layers = array("Q", (layer for layer in layers if layer != IGNORED))
         if NONE in of_layers:
             found.update(layer for pair in pairwise(of_layers) if NONE in pair for layer in pair)
         if of_layers and self.headless:

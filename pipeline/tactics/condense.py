@@ -17,7 +17,7 @@ CLASSES = ("sparse", "dense", "unknown")
 ABSENT = -1
 VECTORISE_FROM = 20_000
 """Timed tactics from which importing numpy (80 ms) is repaid."""
-ROWS_AT_ONCE = 20_000
+ROWS_AT_ONCE = 5_000
 """Bounds the memory of the vectorised way."""
 
 

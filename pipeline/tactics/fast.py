@@ -95,6 +95,11 @@ class FastWay:
         self.actions = Actions(tables)
         self.kernels = Lookup(lambda name: NOT_ONE if b" " in name else tables.kernel_number(name.decode("utf-8", "replace")))
 
+    def forget(self) -> None:
+        """Give back the memory that only reading needs."""
+        self._scratch = Scratch()
+        self._know(Tables())
+
     def learn(self, block: bytes) -> bool:
         """Whether the block has a prefix that this way can read behind."""
         self.hot = self.hot or Hot.of(block)

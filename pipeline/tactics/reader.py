@@ -150,6 +150,7 @@ def _read_log(number: int, opened: Opened) -> LogFile:
             log.take(block)
         else:
             rest = block
+        del block  # else it stays while the next one is read
     log.finish(rest)
     return log
 
@@ -234,6 +235,7 @@ class LogFile:
             self._dispatch(message)
         if self.fast is not None:
             self.widths.join(self.fast.widths)
+            self.fast.forget()
         for stream in self.streams.values():
             stream.finish()
         self.builds = [build for build in self.builds if build.is_build or build.loads_plan]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -23,7 +24,7 @@ class Facts(msgspec.Struct):
     name: str
     profile: int | None = None
     said: Said | None = None
-    rows: list[int] = []
+    rows: Sequence[int] = []
     dump: DumpLayer | None = None
     info: DumpLayer | None = None
     times: LayerTimes | None = None

@@ -17,7 +17,7 @@ class LayerTimes(msgspec.Struct):
     """What the tables say of one layer."""
 
     candidates: Candidates | None
-    rows: list[int] = []
+    rows: Sequence[int] = []
     """The layer's combinations, in the order of the log."""
     whole: bool = True
     """False where the log may lack some of its timed tactics: then what is not here proves nothing."""
@@ -40,7 +40,7 @@ class _Layer(msgspec.Struct):
 
     tables: Combinations
     condensed: Condensed
-    rows: list[int]
+    rows: Sequence[int]
     anywhere: list[tuple[int, int] | None]
 
     def ms(self, index: int) -> float:
@@ -48,7 +48,7 @@ class _Layer(msgspec.Struct):
 
 
 def layer_times(
-    tables: Combinations, condensed: Condensed, rows: list[int], final_id: str | None, final_name: str | None
+    tables: Combinations, condensed: Condensed, rows: Sequence[int], final_id: str | None, final_name: str | None
 ) -> LayerTimes | None:
     """Bring the combinations `rows` of one layer together; None where it has none.
 
