@@ -95,7 +95,7 @@ class Actions:
         match = _STRUCTURAL.fullmatch(text)
         if match is None or ("] [" in text and EMBEDDED.search(text)):
             return None
-        if any(is_damaged(match[part] or "") for part in ("cost_layer", "format", "layer", "name")):
+        if any(part and is_damaged(part) for part in match.group("cost_layer", "format", "layer", "name")):
             return None
         if match["costs"]:
             layer = match["cost_layer"].strip()

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.tactics.actions import Actions
-from pipeline.tactics.columns import WINDOW, Lines
+from pipeline.tactics.columns import SIZES, WINDOW, Lines
 from pipeline.tactics.forms import LONGEST, find_form
 from pipeline.tactics.lines import TORN_SIGNS, torn
 from pipeline.tactics.lookup import NEW, ROWS_TOGETHER, Lookup
@@ -43,6 +43,9 @@ KEYS = Keys(
 _SAMPLE = re.compile(rb"-{9,} Timing Runner: |={9,} Computing costs for ")
 _GRAPHIC = re.compile(rb"[!-~]+")
 _TORN = re.compile("|".join(map(re.escape, TORN_SIGNS)).encode())
+_RUNNER, _COMPLETED = b"--------------- Timing Runner: ", b" profiling completed in "
+_LONGEST_END = len(_COMPLETED) + 12 + len(" seconds. Fastest Tactic: 0x0123456789abcdef Time: ") + max(SIZES)
+"""Of ` profiling completed in t seconds. Fastest Tactic: T Time: t`: the end of another such line does not fit in."""
 NO_NAME, NOT_ONE = -1, -2
 """Numbers of kernels' names: no name or a damaged one; text of two lines in one, which is no name."""
 _MEMO = 200_000
@@ -137,6 +140,7 @@ class FastWay:
             timed = timed.kept(~joined)
         if (kinds == TIME).any():
             timed = self._named(block, lines, named_before(block, lines, kinds, timed, self._is_name, waiting=tables.pending))
+        kinds[_of_no_runner(block, lines, kinds)] = SLOW
         done = Walk(self, tables, block, lines, kinds, timed, first).run()
         return done, int(lines.starts[done])
 
@@ -193,15 +197,33 @@ def _classify(block: bytes, lines: Lines) -> np.ndarray:
     kinds[lines.ending(other, b"this config, skipping")] = NOTHING
     long = lines.ends - lines.starts > lines.width + LONGEST
     kinds[long & ((kinds == FASTEST) | (kinds == NOTHING) & other)] = SLOW
+    kinds[kinds == FASTEST] = NOTHING
     kinds[lines.completed(other)] = FASTEST
     dashes = kinds == DASHES
     kinds[dashes] = SLOW
     named = lines.following(dashes, b"Timing R", place=16)
     kinds[named[lines.bytes[lines.ends[named] - 1] == ord(")")]] = DASHES
-    kinds[_torn(block, lines, np.flatnonzero((kinds == NOTHING) | (kinds == FASTEST)))] = SLOW
+    kinds[_torn(block, lines, np.flatnonzero(kinds == NOTHING))] = SLOW
     foreign = ~lines.hot
     kinds[:-1][foreign[1:]] = SLOW
     return kinds
+
+
+def _of_no_runner(block: bytes, lines: Lines, kinds: np.ndarray) -> np.ndarray:
+    """Lines `L (R) profiling completed ...` that do not end what the `Timing Runner: L (R)` before them began, or are too long for it."""
+    at = np.flatnonzero(kinds == FASTEST)
+    structure = np.flatnonzero((kinds != TACTIC) & (kinds != NOTHING))
+    before = structure[np.searchsorted(structure, at) - 1]
+    runner, start = lines.starts[before] + lines.width + len(_RUNNER), lines.starts[at] + lines.width
+    size = lines.ends[before] - runner
+    good = (kinds[before] == DASHES) & (before < at) & (size > 0) & (lines.ends[at] - start - size <= _LONGEST_END)
+    at, runner, start, size = at[good], runner[good], start[good], size[good]
+    names, whole = lines.texts(runner, runner + size)
+    same = (names == lines.texts(start, start + size)[0]).all(axis=1) & lines.holding(start + size, _COMPLETED)
+    for i in np.flatnonzero(same & ~whole).tolist():
+        same[i] = block[runner[i] : runner[i] + size[i]] == block[start[i] : start[i] + size[i]]
+    found: np.ndarray = np.setdiff1d(np.flatnonzero(kinds == FASTEST), at[same])
+    return found
 
 
 def _torn(block: bytes, lines: Lines, at: np.ndarray) -> list[int]:
