@@ -16,7 +16,7 @@ _PREFIX = re.compile(
 )
 _BETWEEN = re.compile(r"Tactic: (?:0x|-?\d)|Layer\(\w+\): |^Name: |, LayerType: ")
 _WITHIN = re.compile(r"\(Cask\w+|\w: ")
-_SENTENCE = re.compile(r"\(Sparsity\)|(?:^| )[a-z]+ [a-z]+ [a-z]+|[a-z]\w+ in [\d.]+ sec|\] -> ")
+_SENTENCE = re.compile(r"\(Sparsity\)|(?<![^ ])[a-z]+ [a-z]+ [a-z]+| in [\d.]+ sec|\] -> ")
 """Of a message that was torn into the line."""
 _OPEN_END = (" +", " |", " ||", "/", ".", "(", "[", ",")
 """No name ends so: more was to follow."""
