@@ -150,7 +150,6 @@ def _read_log(number: int, opened: Opened) -> LogFile:
             log.take(block)
         else:
             rest = block
-        del block  # else it stays while the next one is read
     log.finish(rest)
     return log
 
