@@ -180,15 +180,17 @@ class Combinations:
         Args:
             ended: Whether the log shows that the tables are at their end.
         """
-        layers = self.rows[LAYER::STRIDE]
-        found = self.damaged | {layer for layer, format_ in zip(layers, self.rows[FORMAT::STRIDE]) if format_ == NONE}
-        of_layers = array("Q", (layer for layer in layers if layer != IGNORED))
-        if NONE in of_layers:
+        layers, formats = self.rows[LAYER::STRIDE], self.rows[FORMAT::STRIDE]
+        found = set(self.damaged)
+        if NONE in formats:
+            found.update(layer for layer, format_ in zip(layers, formats) if format_ == NONE)
+        if NONE in layers:
+            of_layers = (layer for layer in layers if layer != IGNORED)
             found.update(layer for pair in pairwise(of_layers) if NONE in pair for layer in pair)
-        if of_layers and self.headless:
-            found.add(next((layer for layer in of_layers if layer != NONE), NONE))
-        if of_layers and not ended:
-            found.add(next((layer for layer in reversed(of_layers) if layer != NONE), NONE))
+        if self.headless:
+            found.add(next((layer for layer in layers if layer < IGNORED), NONE))
+        if not ended:
+            found.add(next((layer for layer in reversed(layers) if layer < IGNORED), NONE))
         return found - {NONE, IGNORED}
 
     def unname_mixed(self) -> None:

@@ -48,7 +48,7 @@ class Condensed(msgspec.Struct):
 
     def untimed_choices(self, tables: Combinations) -> set[int]:
         """Layers with a combination that has timed tactics but not the one that it chose: their lines are missing."""
-        rows = (row for row, index in enumerate(self.winner) if index == ABSENT)
+        rows = (row for row, index in enumerate(self.winner) if index == ABSENT) if ABSENT in self.winner else ()
         return {tables.rows[row * STRIDE + LAYER] for row in rows if tables.chosen(row) and len(tables.span(row))}
 
     def best_of(self, row: int, kind: int) -> int:

@@ -218,11 +218,13 @@ def _of_no_runner(block: bytes, lines: Lines, kinds: np.ndarray) -> np.ndarray:
     size = lines.ends[before] - runner
     good = (kinds[before] == DASHES) & (before < at) & (size > 0) & (lines.ends[at] - start - size <= _LONGEST_END)
     at, runner, start, size = at[good], runner[good], start[good], size[good]
-    same = lines.holding(start + size, _COMPLETED)
-    ranges = zip(runner[same].tolist(), (runner + size)[same].tolist(), start[same].tolist())
-    same[same] = [block.startswith(block[a:b], place) for a, b, place in ranges]
-    found: np.ndarray = np.setdiff1d(np.flatnonzero(kinds == FASTEST), at[same])
-    return found
+    names, whole = lines.texts(runner, runner + size)
+    same = (names == lines.texts(start, start + size)[0]).all(axis=1) & lines.holding(start + size, _COMPLETED)
+    for i in np.flatnonzero(same & ~whole).tolist():
+        same[i] = block[runner[i] : runner[i] + size[i]] == block[start[i] : start[i] + size[i]]
+    other: np.ndarray = kinds == FASTEST
+    other[at[same]] = False
+    return other
 
 
 def _torn(block: bytes, lines: Lines, at: np.ndarray) -> list[int]:
