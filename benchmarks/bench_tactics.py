@@ -48,7 +48,7 @@ def kernels(rng: random.Random, sparse: bool, count: int) -> list[tuple[str, str
     return found
 
 
-def write_log(path: Path, megabytes: int, layers: int, *, two_lines: bool = False) -> dict[str, int]:
+def write_log(path: Path, megabytes: int, layers: int, *, two_lines: bool = False, own_ids: bool = False) -> dict[str, int]:
     """One build of about this size, its tactics in the form of 10 or in that of 8.4; returns what it holds."""
     rng = random.Random(7)
     dense, sparse = kernels(rng, False, 120), kernels(rng, True, 40)
@@ -70,6 +70,8 @@ def write_log(path: Path, megabytes: int, layers: int, *, two_lines: bool = Fals
                 ):
                     timed = [(*rng.choice(dense), rng.uniform(0.02, 0.2)) for _ in range(rng.randint(3, 10))]
                     timed += [(*rng.choice(sparse), rng.uniform(0.02, 0.2)) for _ in range(rng.randint(1, 4))]
+                    if own_ids:
+                        timed = [(kernel, f"0x{rng.getrandbits(64):016x}", ms) for kernel, _, ms in timed]
                     lines.append(f"--------------- Timing Runner: {name} ({runner})")
                     head = f"{name} Set Tactic Name: {{}} Tactic: {{}}\n{PREFIX}Tactic: {{}}" if two_lines else "Tactic Name: {} Tactic: {}"
                     lines += [f"{head.format(kernel, id_, id_)} Time: {ms:.6g}" for kernel, id_, ms in timed]
@@ -180,6 +182,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--two-lines", action="store_true", help="name and time on two lines, as TensorRT 8.4 and 8.5 print them")
+    parser.add_argument("--own-ids", action="store_true", help="an id of its own for each timed tactic: nothing repeats")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--path", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -189,7 +192,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         for megabytes, layers in zip(args.mb, args.layers):
             path = Path(folder) / f"{megabytes}.log"
-            counts = write_log(path, megabytes, layers, two_lines=args.two_lines)
+            counts = write_log(path, megabytes, layers, two_lines=args.two_lines, own_ids=args.own_ids)
             size = path.stat().st_size / 1e6
             turns = [{what: child(str(path), what) for what in ("bare", "read", "sections")} for _ in range(args.repeat)]
             base, ours, theirs = (statistics.median(turn[what]["seconds"] for turn in turns) for what in ("bare", "read", "sections"))
