@@ -171,9 +171,10 @@ class FastWay:
             known = known and found is not None and not is_damaged(found[1]["layer"])
             if len(self._around) < _MEMO:
                 self._around[around] = known
-        if known and not around[1]:
+        named = known and (kernel in self.kernels.numbers or _GRAPHIC.fullmatch(kernel) is not None)
+        if named and not around[1]:
             self.actions.tables.by_order = True
-        return known and (kernel in self.kernels.numbers or _GRAPHIC.fullmatch(kernel) is not None)
+        return named
 
     def move(self, tables: Tables, timed: Timed, since: int, keep: np.ndarray, first: int) -> None:
         """Append timed tactics of the block, from `since` on, to the tables' columns: those of the mask `keep`."""
