@@ -128,7 +128,7 @@ def _column(rng, lines):
 
 def omit_middle(rng, lines):
     """A viewer shows the two ends only."""
-    first, last = sorted(rng.sample(range(len(lines) + 1), 2))
+    first, last = sorted(rng.randrange(len(lines) + 1) for _ in range(2))
     return [*lines[:first], *rng.choice([[], ["..."], [f"[... {last - first} lines omitted ...]"]]), *lines[last:]]
 
 
