@@ -55,6 +55,7 @@ PIECES: tuple[Piece, ...] = (
     ),
     Piece("onnx2trt", r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +(?P<sev>[A-Z_]+)\] (?:\[TRT\] ?)?", "onnx2trt"),
     Piece("time", DATE + " ?"),
+    Piece("container", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) std(?:out|err) F "),
     Piece("iso-time", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d) "),
     Piece("unix-time", r"\d{10}\.\d{1,9} (?=\[)"),
     Piece("clock", r"\(\d\d:\d\d:\d\d\) "),
