@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from pipeline.records.tactics import Truncated
-from pipeline.tactics.names import Known, leaves, parts
+from pipeline.tactics.names import Known, leaves, parts, profile_of
 from pipeline.tactics.sparsity import Listed
 
 
@@ -27,7 +27,7 @@ def confirm(listed: Listed, known: Known) -> None:
 
 
 def _seems_cut(listed: Listed, name: str, known: Known, listings: Counter[str]) -> bool:
-    """Whether the last name of a list looks like a beginning: no other source has it, and names are missing or another one continues it.
+    """Whether the last name of a list looks like a beginning: only it has it, and names are missing or one that it lacks goes on so.
 
     Args:
         listed: The list.
@@ -40,7 +40,8 @@ def _seems_cut(listed: Listed, name: str, known: Known, listings: Counter[str]) 
     if listed.complete and (listed.declared or 0) > max(len(listed.names), sum(len(parts(name)) for name in listed.names)):
         return True
     own = set(listed.names)
-    if any(listings[other] > (other in own) for other in known.longer(name)):
+    suffixed = any(profile_of(one)[1] is not None for one in own)  # then this one has lost its suffix
+    if any(other not in own and (suffixed or profile_of(other)[0] != name) for other in known.longer(name)):
         return True
     leaf = leaves(name)[-1:]
     return any(_within_word(end, other) for end in leaf for one in listed.names for other in leaves(one))
