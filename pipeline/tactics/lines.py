@@ -85,6 +85,14 @@ class Joiner:
             ended: False where the file ends without line feed here.
         """
         line = plain(raw)
+        if "\r" not in line:
+            yield from self._feed(number, line, ended=ended)
+            return
+        shown = [part for part in line.split("\r") if part.strip()]  # one over the other, as progress bars are
+        for i, part in enumerate(shown):
+            yield from self._feed(number, part, ended=ended or i < len(shown) - 1)
+
+    def _feed(self, number: int, line: str, *, ended: bool) -> Iterator[Message]:
         self.widths.see(len(line), number, line)
         pieces = torn(line)
         for i, piece in enumerate(pieces):

@@ -11,13 +11,18 @@ from pipeline.tactics import tuning
 from pipeline.tactics.builds import BuildLog, DumpLayer, Message, Mode, Verdict, dump_10_layer, is_wait, version_of
 from pipeline.tactics.combinations import NONE
 from pipeline.tactics.forms import LONGEST, TIMED, VERBOSE_FORMS, find_form
-from pipeline.tactics.names import is_damaged, is_torn
+from pipeline.tactics.names import CUT, is_damaged, is_torn
 from pipeline.tactics.overlap import Runs
 from pipeline.tactics.raw_lists import RawList
 from pipeline.tactics.tables import Tables
 
 _END_OF_TIMED = re.compile(r"[0-9a-fx]*(?: ?[Tt]?i?m?e?:? ?)?\d*\.?\d+")
 """What a line that times a tactic leaves where its beginning is lost."""
+_DOTS = ".…"
+_BEGINS_LIKE_TIMED = re.compile(r"T(?:a|\W|$)|[^A-Za-z/]|[A-Z](?:[A-Z\d]|$)|$")
+"""A line that lost its end was to time a tactic only where its beginning is that of one, or of a prefix."""
+_OTHER_PROGRAM = re.compile(r"\d%|(?:^| )[a-z]{2,} [a-z]{2,}")
+"""A progress bar, or prose."""
 _OTHER_LAYER = re.compile(r"LayerType: |Layer\(\w+\): ")
 """In the description of a layer: the line of another one was printed within it."""
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{0,18})?")
@@ -27,7 +32,12 @@ def _may_time(message: Message) -> bool:
     """Whether a message without form may be what is left of one that timed a tactic, or hold such a one."""
     if message.text.startswith("Skipping ") or (message.text.startswith("Fastest ") and len(message.text) <= LONGEST):
         return False
-    return not message.whole or TIMED in message.text or is_torn(message.text) or _END_OF_TIMED.fullmatch(message.text) is not None
+    text = message.text
+    if TIMED in text or is_torn(text.rstrip(_DOTS)) or _END_OF_TIMED.fullmatch(text):
+        return True
+    if message.whole and not text.endswith(CUT):
+        return False
+    return _BEGINS_LIKE_TIMED.match(text) is not None and _OTHER_PROGRAM.search(text) is None
 
 
 class Stream:

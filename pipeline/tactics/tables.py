@@ -25,7 +25,7 @@ class Tables(Combinations):
         """Whether the line before told of a tactic that was skipped, so that the next one may tell of the same."""
         self.began = False
         self.headed = False
-        """Whether the first line was a costs line, behind which nothing of a layer can be missing."""
+        """Whether the first line began a table: a costs line, behind which nothing of a layer can be missing, or a reformat's."""
         self.open = False
         self.costing = NONE
         """The layer of the costs line: that of a combination of which nothing is timed."""
@@ -37,8 +37,7 @@ class Tables(Combinations):
 
     def costs(self, layer: int) -> None:
         """`Computing costs for L`; L is empty (NONE) before 10."""
-        self.headed = self.headed or not (self.began or self.rows)
-        self.headless = not self.headed
+        self._head()
         self.costing, self.at = layer, (NONE, NONE)
         self.began, self.open, self._set = True, False, None
 
@@ -51,8 +50,14 @@ class Tables(Combinations):
 
     def reformat(self) -> None:
         """`Autotuning Reformat`: what follows is no layer of the network."""
+        self._head()
         self.at = (IGNORED, NONE)
         self.began, self.open, self._set = True, False, None
+
+    def _head(self) -> None:
+        """A table of its own begins: where it is the first one, the log does not begin within a layer's tables."""
+        self.headed = self.headed or not (self.began or self.rows)
+        self.headless = not self.headed
 
     def timing_runner(self, layer: int, runner: int, line: int) -> None:
         """`Timing Runner: L (R)`; IGNORED for a reformat."""
