@@ -95,7 +95,9 @@ class BuildLog(msgspec.Struct):
     def is_build(self) -> bool:
         """Whether this is evidence of a build at all."""
         shown = self.command is not None or self.lists or self.tables.began or self.dump or self.layer_info or self.closed or self.sparsity
-        return bool(shown or self.calibration_tactics or (self.profile_ms and self.joined)) and not self.loads_plan
+        cached = self.facts.timing_cache.get("mode") in ("local", "global")  # only builders say so
+        more = self.calibration_tactics or cached or (self.profile_ms and self.joined)
+        return bool(shown or more) and not self.loads_plan
 
     @property
     def tables_ended(self) -> bool:

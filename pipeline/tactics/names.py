@@ -22,6 +22,7 @@ _OPEN_END = (" +", " |", " ||", "/", ".", "(", "[", ",")
 """No name ends so: more was to follow."""
 _RULES = tuple(character * 9 for character in "*-=>")
 CUT = ("...", "…")
+_LETTER = re.compile(r"\w")
 _PROFILE = re.compile(r" \[profile (\d+)\]$")
 
 
@@ -136,10 +137,10 @@ def is_damaged(name: str) -> bool:
     """Whether a name holds what no layer's or kernel's name has.
 
     That is U+FFFD (invalid UTF-8), NUL, the prefix of a log message, what stands between the names of two layers whose lines
-    were torn into one, words of a message, a ruled line of the timing tables, an operator without its right side, or dots
+    were torn into one, words of a message, no letter, a ruled line of the timing tables, an operator without its right side, or dots
     that stand for what was left out (only a region's name has its own).
     """
-    if is_torn(name) or name.endswith(_OPEN_END):
+    if is_torn(name) or name.endswith(_OPEN_END) or not _LETTER.search(name):
         return True
     if ("..." in name or "…" in name) and name.count("...") + 2 * name.count("…") > name.count("ForeignNode["):
         return True

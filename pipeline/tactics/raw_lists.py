@@ -80,16 +80,38 @@ class Widths(msgspec.Struct):
         return raw.full == self.longest > 0 and alike and self.longest not in self.known and not padded
 
 
-_PROSE = re.compile(r"(?:^| )[a-z]{2,} [a-z]{2,}|\w: |^[A-Z][a-z]+[.!]?$")
+_FOREIGN = re.compile(
+    "|".join(
+        (
+            r"(?:^| )[a-z]{2,} [a-z]{2,}",  # prose
+            r"^[A-Z][a-z]+(?:[.!]?$| [a-z\d])",  # `Done`, `Engine saved`, `Epoch 1/10`
+            r"^[A-Z]+ [A-Z]+$",  # `ENGINE OK`
+            r"\w: |\w=[\w.]",  # `loss: 0.3`, `loss=0.3`
+            r"['\"\t]|\(\[| -> ",  # what Python prints of its objects
+            r"\d%",  # a progress bar
+            r"^([-=_#*~])\1{2}",  # a rule
+            r"^[$#>] |^\w+@[\w.-]+:|^\+\+ |^\* [a-z]",  # a shell
+            r"^\[[a-z]+\] [a-z]",  # another program's prefix
+            r"^[\w./-]*\.(?:engine|plan|trt|onnx)$|\bwarnings\.warn\(",
+        )
+    )
+)
+"""What another program printed behind a list: no name goes on so."""
 
 
 def _may_go_on(text: str, follower: str) -> bool:
     """Whether a list may have been broken before this line: then no name is damaged where they meet."""
-    if _PROSE.search(follower.strip()):
-        return False
     met = split_list(WORDING.sub("", text + follower.rstrip()))
     at = len(split_list(WORDING.sub("", text)).names) - 1
     return not (0 <= at < len(met.names) and is_damaged(met.names[at]))
+
+
+def _is_foreign(raw: RawList) -> bool:
+    """Whether the line behind a list is evidently none of it: another program's, or a name behind a list that has none by its number."""
+    follower = raw.followers[0].strip()
+    match = WORDING.fullmatch(raw.text.rstrip())
+    none = match is not None and (match["found"] or match["chose"]) == "0"
+    return _FOREIGN.search(follower) is not None or (none and not follower.startswith(","))
 
 
 def joined_text(raw: RawList, widths: Widths) -> tuple[str, bool | None]:
@@ -101,9 +123,11 @@ def joined_text(raw: RawList, widths: Widths) -> tuple[str, bool | None]:
         return raw.text, True
     known = {raw.width, raw.width + 1} & widths.known
     padded = raw.full - raw.width > 1 or any(len(line) - len(line.rstrip()) > 1 for line in raw.followers)
+    first = len(raw.followers[0].rstrip())
+    if not known and not padded and first not in (raw.width, raw.width - 1) and _is_foreign(raw):
+        return raw.text, False
     if raw.width + 1 < widths.longest and not known and not padded:
         return (raw.text + raw.followers[0].rstrip(), None) if _may_go_on(raw.text, raw.followers[0]) else (raw.text, False)
-    first = len(raw.followers[0].rstrip())
     width = max(known) if known else max(raw.width, first) if first - raw.width == 1 else raw.width
     text, tail, full, length = raw.text, raw.width, 0, raw.full
     for follower in raw.followers:
