@@ -9,6 +9,7 @@ import msgspec
 
 from pipeline.tactics.builds import Message
 from pipeline.tactics.folding import UNSURE, Folding, columns, starts
+from pipeline.tactics.parts import Parts
 from pipeline.tactics.prefixes import EMBEDDED, Head, head
 from pipeline.tactics.raw_lists import Widths
 
@@ -75,6 +76,7 @@ class Joiner:
         self.widths = Widths(known={self.width} if self.width else set())
         self._pending: _Pending | None = None
         self._process: str | None = None
+        self.parts = Parts()
 
     def feed(self, number: int, raw: str, *, ended: bool = True) -> Iterator[Message]:
         """Take one physical line; yield the messages that it completes.
@@ -84,13 +86,22 @@ class Joiner:
             raw: The line without its line feed.
             ended: False where the file ends without line feed here.
         """
-        line = plain(raw)
+        whole = self.parts.take(raw)
+        if whole is None:
+            return
+        line = plain(whole)
         if "\r" not in line:
             yield from self._feed(number, line, ended=ended)
             return
         shown = [part for part in line.split("\r") if part.strip()]  # one over the other, as progress bars are
         for i, part in enumerate(shown):
             yield from self._feed(number, part, ended=ended or i < len(shown) - 1)
+
+    def end(self, number: int) -> Iterator[Message]:
+        """What is left at the end of the file, whose last line has this number."""
+        for part in self.parts.rest():
+            yield from self._feed(number, plain(part), ended=False)
+        yield from self.flush()
 
     def _feed(self, number: int, line: str, *, ended: bool) -> Iterator[Message]:
         self.widths.see(len(line), number, line)

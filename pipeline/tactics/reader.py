@@ -16,6 +16,7 @@ from pipeline.tactics.inputs import Opened, UnrelatedError
 from pipeline.tactics.join import join
 from pipeline.tactics.judge import judge, sparsity_of
 from pipeline.tactics.lines import Joiner, plain
+from pipeline.tactics.parts import holds_parts, joined
 from pipeline.tactics.passes import summarise
 from pipeline.tactics.plans import read_plan
 from pipeline.tactics.raw_lists import Widths
@@ -179,13 +180,13 @@ class LogFile:
     def begin(self, block: bytes) -> None:
         """See whether the file is hard-wrapped, or cut at a column, by its beginning."""
         if self.joiner is None:
-            lines = list(map(plain, block[:WIDTH_BYTES].decode("utf-8", "replace").split("\n")))
+            lines = list(map(plain, joined(block[:WIDTH_BYTES].decode("utf-8", "replace").split("\n"))))
             self.joiner = Joiner(detect(lines))
 
     def take(self, block: bytes) -> None:
         """Read whole lines. The last one goes the slow way, where it waits for its continuation in the next block."""
         assert self.joiner is not None
-        reshaped = self.joiner.width or self.joiner.cut
+        reshaped = self.joiner.width or self.joiner.cut or self.joiner.parts or holds_parts(block)
         fast = self._fast_way(block) if not reshaped and (self.fast or len(block) >= FAST_FROM_BYTES) else None
         if fast is not None:
             fast.hold(block)
@@ -230,7 +231,7 @@ class LogFile:
         for i, line in enumerate(lines):
             for message in self.joiner.feed(self.line + i, line.decode("utf-8", "replace"), ended=ended or i < len(lines) - 1):
                 self._dispatch(message)
-        for message in self.joiner.flush():
+        for message in self.joiner.end(self.line + len(lines) - 1):
             self._dispatch(message)
         if self.fast is not None:
             self.widths.join(self.fast.widths)
