@@ -76,6 +76,15 @@ def test_a_log_damaged_twice_says_nothing_false(tmp_path, version, prefix, seed,
     assert_nothing_false(tmp_path, version, prefix, seed, verbose, [first, second])
 
 
+@pytest.mark.parametrize("prefix", ["bare", "jetson"])
+@pytest.mark.parametrize("version", ["8.6", "10.3", "11.1"])
+def test_a_column_cut_is_told_where_no_prefix_tells_what_begins_a_message(tmp_path, version, prefix):
+    truth = synthetic.write(synthetic.new(11), version, prefix, 5)
+    names = {layer.name for layer in truth.layers}
+    for width in range(56, 160, 4):
+        assert {layer.name for layer in layers_of(tmp_path, [line[:width] for line in truth.lines])} <= names, width
+
+
 @pytest.mark.soak
 def test_hardly_one_of_thousands_of_logs_damaged_at_random_says_something_false(tmp_path):
     """A foreign line or a lost line feed can make one name of two: less than one log in a thousand."""

@@ -155,6 +155,9 @@ def test_names_that_look_odd_are_names(tmp_path):
         "a/conv...b/relu",
         "conv1Total Activation Memory: 123",
         "conv1Engine generation completed in 3.2 seconds.",
+        "conv1Finished engine building in 12.1 seconds",
+        "conv1Saved the plan to disk",
+        "x[Half(1,2)] -> y[Half(1,2)]",
     ],
 )
 def test_what_a_cut_or_a_lost_line_feed_leaves_is_no_name(tmp_path, rest):
