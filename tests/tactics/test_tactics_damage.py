@@ -165,6 +165,12 @@ def test_what_a_cut_or_a_lost_line_feed_leaves_is_no_name(tmp_path, rest):
     assert ([layer.name for layer in build.layers], [cut.text for cut in build.truncated]) == (["stem"], [rest])
 
 
+@pytest.mark.parametrize("rest", ["stage0/bl", "stage0", "stage0/block0/Conv + stage0/blo"])
+def test_a_last_name_that_breaks_off_within_a_word_or_a_path_of_another_is_none(tmp_path, rest):
+    (build,) = read(tmp_path, f"{PREFIX}(Sparsity) Layers eligible for sparse math: stage0/block0/Conv, stage0/block1/Conv, {rest}\n")
+    assert (build.eligible, [cut.text for cut in build.truncated]) == (["stage0/block0/Conv", "stage0/block1/Conv"], [rest])
+
+
 def folded(text, width, *, stripped):
     pieces = [line[at : at + width] for line in text.splitlines() for at in range(0, len(line), width)]
     return "".join((piece.rstrip() if stripped else piece) + "\n" for piece in pieces)
