@@ -136,9 +136,7 @@ def _name(block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, own: np.n
     has_id = hexadecimal & (lines.at(stop - _ID_TAIL) == word(b" Tactic:")) & (lines.at(stop - _ID_TAIL + 3) == word(b"ctic: 0x"))
     same = told == timed.id[own]
     for i, head, a, b, id_told, id_same in zip(own.tolist(), heads.tolist(), begin.tolist(), stop.tolist(), has_id.tolist(), same.tolist()):
-        if id_told and (not id_same or i in timed.odd):
-            continue
-        if not id_told and (head == 0 or kinds[head - 1] == SLOW):  # the line before may be another name
+        if not id_told or not id_same or i in timed.odd:  # a name without an id is given by the order of all lines
             continue
         found = block.rfind(SET_NAME, a, b)
         name_start, name_end = found + len(SET_NAME), b - _ID_TAIL if id_told else b
