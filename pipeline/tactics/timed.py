@@ -25,6 +25,7 @@ from pipeline.tactics.words import word
 (SLOW, TACTIC, TIME, STARS, DASHES, EQUALS, CHOSE, FASTEST, NOTHING) = range(9)
 """Kinds of line."""
 TACTIC_HEAD = len("Tactic Name: ")
+_RUNNER = b"--------------- Timing Runner: "
 SET_NAME = b"Set Tactic Name: "
 _ID_TAIL = len(" Tactic: 0x") + ID_DIGITS
 _PLAIN = re.compile(rb"Tactic: (0x[0-9a-fA-F]{1,16}|-?\d{1,19}) [Tt]ime:? (\d{1,12}\.?\d{0,18}(?:[eE]-?\d{1,2})?)")
@@ -135,12 +136,21 @@ def _name(block: bytes, lines: Lines, kinds: np.ndarray, timed: Timed, own: np.n
     told, hexadecimal = lines.ids(stop - ID_DIGITS)
     has_id = hexadecimal & (lines.at(stop - _ID_TAIL) == word(b" Tactic:")) & (lines.at(stop - _ID_TAIL + 3) == word(b"ctic: 0x"))
     same = told == timed.id[own]
-    for i, head, a, b, id_told, id_same in zip(own.tolist(), heads.tolist(), begin.tolist(), stop.tolist(), has_id.tolist(), same.tolist()):
+    dashes = np.flatnonzero(kinds == DASHES)
+    if not len(dashes):
+        return
+    last = np.searchsorted(dashes, heads) - 1
+    has_id &= last >= 0  # the layer that is timed is told by the last runner's line
+    runners = lines.starts[dashes[last]] + lines.width + len(_RUNNER)
+    columns = (own, heads, begin, stop, has_id, same, runners)
+    for i, head, a, b, id_told, id_same, runner in zip(*(column.tolist() for column in columns)):
         if not id_told or not id_same or i in timed.odd:  # a name without an id is given by the order of all lines
             continue
         found = block.rfind(SET_NAME, a, b)
         name_start, name_end = found + len(SET_NAME), b - _ID_TAIL if id_told else b
-        if found < 0 or name_end <= name_start or not is_name((block[a:found], id_told), block[name_start:name_end], block[a:b]):
+        if found < 0 or not block.startswith(block[a:found] + b"(", runner):  # of another layer than the one that is timed
+            continue
+        if name_end <= name_start or not is_name((block[a:found], id_told), block[name_start:name_end], block[a:b]):
             continue
         timed.start[i], timed.end[i] = name_start, name_end
         kinds[head] = NOTHING
